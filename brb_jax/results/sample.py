@@ -1,0 +1,64 @@
+"""One evaluated case, as it stands in a line of `samples.jsonl`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+
+@dataclasses.dataclass(frozen=True)
+class OptionScore:
+    """What the model gave one option: summed log-probability in nats over `tokens` scored tokens.
+
+    `greedy` is true when each scored token was the model's most probable one.
+    """
+
+    logprob: float
+    tokens: int
+    greedy: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class OptionResult:
+    """An option with its score. The four last fields are None where the case was not scored (`overlong`).
+
+    Attributes:
+        bytes: UTF-8 length of `text`.
+        ppl: exp(−logprob / tokens).
+    """
+
+    label: str
+    type: str
+    text: str
+    bytes: int
+    logprob: float | None
+    tokens: int | None
+    ppl: float | None
+    greedy: bool | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """One case's outcome. `prediction`, `correct` and `chosen_type` are None unless `status` is `ok`.
+
+    Attributes:
+        tied: Labels that share the best score with the prediction, the prediction included; empty without a tie.
+        predictions: The label each selection rule picks (`logprob`, `ppl`, `bytes`), for side-by-side accuracies.
+    """
+
+    case_id: str
+    domain: str
+    task: str
+    k: int | None
+    edit_k: int | None
+    m: int
+    answer: str
+    prediction: str | None
+    correct: bool | None
+    chosen_type: str | None
+    status: Literal["ok", "overlong", "error"]
+    note: str | None
+    context_tokens: int
+    tied: tuple[str, ...]
+    predictions: dict[str, str]
+    options: tuple[OptionResult, ...]
