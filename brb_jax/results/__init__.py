@@ -1,1 +1,1 @@
-"""What a run leaves behind: journal, samples, metrics with intervals, tables, and the HTML report. Knows no model."""
+"""What a run leaves behind: journal, samples, metrics with intervals, tables, HTML report. Knows no model."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
+Selection = Literal["logprob", "ppl", "bytes"]
+
 
 @dataclasses.dataclass(frozen=True)
 class OptionScore:
@@ -24,7 +26,8 @@ class OptionResult:
 
     Attributes:
         bytes: UTF-8 length of `text`.
-        ppl: exp(−logprob / tokens).
+        logprob: None too where the score is not finite; the sample is then an `error` and its note says so.
+        ppl: exp(−logprob / tokens). None too where that exceeds the largest float (below −709 nats a token).
     """
 
     label: str
@@ -42,8 +45,11 @@ class Sample:
     """One case's outcome. `prediction`, `correct` and `chosen_type` are None unless `status` is `ok`.
 
     Attributes:
-        tied: Labels that share the best score with the prediction, the prediction included; empty without a tie.
-        predictions: The label each selection rule picks (`logprob`, `ppl`, `bytes`), for side-by-side accuracies.
+        options: In the case's order.
+        tied: Labels that share the best score with the prediction, itself included; empty without a tie.
+        predictions: The label each selection rule picks (`logprob`, `ppl`, `bytes`), for accuracies side by
+            side; empty unless `status` is `ok`.
+        context_id: A hash of the case's context: cases that share a context share it.
     """
 
     case_id: str
@@ -59,6 +65,7 @@ class Sample:
     status: Literal["ok", "overlong", "error"]
     note: str | None
     context_tokens: int
+    options: tuple[OptionResult, ...]
     tied: tuple[str, ...]
     predictions: dict[str, str]
-    options: tuple[OptionResult, ...]
+    context_id: str
