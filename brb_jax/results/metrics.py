@@ -1,0 +1,222 @@
+"""Samples ─► `results.json`: what share was right, what the errors were, and how sure one can be of it.
+
+Every number is computed in the same way for all cases, for each value of each dimension (task, domain, k,
+edit_k, m) and for each combination of values that occurs. A number that has no cases to come from is None.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from brb_jax.data.case import CORRECT, TASKS
+from brb_jax.data.filename import FileName
+from brb_jax.results import statistics
+from brb_jax.results.sample import Sample, Selection
+from brb_jax.results.selection import RULES
+from brb_jax.results.statistics import ratio, wilson_interval
+
+DIMENSIONS = ("task", "domain", "k", "edit_k", "m")
+OLD_RULE = "old_rule"
+SIMILAR_TYPES = ("retrieval_similar", "surface_similar")
+
+
+def summarise(
+    samples: Sequence[Sample], selection: Selection = "logprob", skipped: Sequence[FileName] = ()
+) -> dict[str, Any]:
+    """Everything `results.json` holds, as strict JSON values.
+
+    Args:
+        samples: The run's samples.
+        selection: The rule the samples' predictions follow; recorded only.
+        skipped: The file of each case that was left out for a fault, once a case. Counted only.
+
+    Returns:
+        `overall`: one cell (see `_cell`); `by`: for each dimension a list of cells, each with that
+        dimension's value; `combinations`: a list of cells with the values of all dimensions.
+    """
+    return {
+        "selection": selection,
+        "interval": 0.95,
+        "bootstrap": {
+            "resamples": statistics.BOOTSTRAP_RESAMPLES,
+            "seed": statistics.BOOTSTRAP_SEED,
+            "over": "context_id",
+        },
+        "overall": _cell(samples, len(skipped)),
+        "by": {dimension: _cells((dimension,), samples, skipped) for dimension in DIMENSIONS},
+        "combinations": _cells(DIMENSIONS, samples, skipped),
+    }
+
+
+def _cells(
+    dimensions: Sequence[str], samples: Sequence[Sample], skipped: Sequence[FileName]
+) -> list[dict[str, Any]]:
+    """A cell for every combination of the dimensions' values that occurs."""
+    groups: dict[tuple, tuple[list[Sample], list[FileName]]] = {}
+    for sample in samples:
+        groups.setdefault(tuple(getattr(sample, d) for d in dimensions), ([], []))[0].append(sample)
+    for name in skipped:
+        groups.setdefault(tuple(getattr(name, d) for d in dimensions), ([], []))[1].append(name)
+    return [
+        dict(zip(dimensions, values, strict=True)) | _cell(members, len(left_out))
+        for values, (members, left_out) in sorted(groups.items(), key=lambda group: _order(group[0]))
+    ]
+
+
+def _order(values: tuple) -> list[tuple]:
+    """Sorts tasks as the benchmark lists them, and None before numbers."""
+    tasks = list(TASKS)
+    return [(tasks.index(v), "") if v in tasks else (-1, 0) if v is None else (len(tasks), v) for v in values]
+
+
+def _cell(samples: Sequence[Sample], skipped: int) -> dict[str, Any]:
+    """The numbers of one group of cases.
+
+    All but the counts of cases regard `ok` cases only; errors are `ok` cases with a wrong prediction.
+
+    Returns:
+        cases, ok, overlong, error, skipped: Counts; `cases` is the sum of the others.
+        accuracy, wilson: Share of correct predictions and its 95 % interval.
+        contexts, bootstrap: Number of different contexts; 95 % interval over them where cases share contexts.
+        chance: Expected accuracy of a uniformly random choice.
+        tied, accuracy_tie_credit: Cases whose best score is shared; the accuracy if a case with k tied
+            options gives 1/k where the correct one is among them.
+        accuracy_by_rule: The accuracy under each selection rule.
+        wrong_types: For each type, see `_wrong_types`.
+        update_rate: Correct predictions among those that are correct or follow the old rule, where that is
+            offered.
+        retrieval_bias: Share of predictions of the similar option, where one is offered.
+        labels: How often each label was predicted, and was the answer.
+        margin: Mean log-probability of the correct option minus that of the best wrong one, in nats.
+        calibration: See `statistics.Calibration`; of the softmax over the options' log-probabilities,
+            whatever the selection rule.
+    """
+    ok = [sample for sample in samples if sample.status == "ok"]
+    correct = [sample.prediction == sample.answer for sample in ok]
+    status = Counter(sample.status for sample in samples)
+    credits = [_tie_credit(sample) for sample in ok]
+    return {
+        "cases": len(samples) + skipped,
+        "ok": len(ok),
+        "overlong": status["overlong"],
+        "error": status["error"],
+        "skipped": skipped,
+        "correct": sum(correct),
+        "accuracy": ratio(sum(correct), len(ok)),
+        "wilson": wilson_interval(sum(correct), len(ok)),
+        "contexts": len({sample.context_id for sample in ok}),
+        "bootstrap": statistics.cluster_bootstrap_interval(correct, [sample.context_id for sample in ok]),
+        "chance": ratio(sum(1 / len(sample.options) for sample in ok), len(ok)),
+        "tied": sum(bool(sample.tied) for sample in ok),
+        "accuracy_tie_credit": ratio(sum(credits), len(ok)),
+        "accuracy_by_rule": {
+            rule: ratio(sum(sample.predictions[rule] == sample.answer for sample in ok), len(ok))
+            for rule in RULES
+        },
+        "wrong_types": _wrong_types(ok),
+        "update_rate": _update_rate(ok),
+        "retrieval_bias": _retrieval_bias(ok),
+        "labels": _labels(ok),
+        "margin": float(np.mean([_margin(sample) for sample in ok])) if ok else None,
+        "calibration": _calibration(ok),
+    }
+
+
+def _tie_credit(sample: Sample) -> float:
+    if sample.tied:
+        return (sample.answer in sample.tied) / len(sample.tied)
+    return float(sample.prediction == sample.answer)
+
+
+def _wrong_types(ok: Sequence[Sample]) -> dict[str, dict[str, Any]]:
+    """How often each wrong type was chosen, against a random choice.
+
+    Returns:
+        By type: `count` of predictions and `offered`, the cases that offer it; `share` of all predictions,
+            and
+        `random_share` if options were drawn at random; `share_of_errors` with its 95 % interval `wilson`, and
+        `random_share_of_errors` if every error were a draw from its case's wrong options.
+    """
+    errors = [sample for sample in ok if sample.prediction != sample.answer]
+    # Backwards, so that the last place a type has in any task counts: `random_wrong` stays last.
+    known = [type_ for task in TASKS.values() for type_ in task.wrong_types][::-1]
+    offered = {option.type for sample in ok for option in sample.options} - {CORRECT}
+    table = {}
+    for type_ in sorted(offered, key=known.index, reverse=True):
+        count = sum(sample.chosen_type == type_ for sample in ok)
+        table[type_] = {
+            "count": count,
+            "offered": sum(_offers(sample, type_) for sample in ok),
+            "share": ratio(count, len(ok)),
+            "random_share": ratio(sum(_offers(s, type_) / len(s.options) for s in ok), len(ok)),
+            "share_of_errors": ratio(count, len(errors)),
+            "wilson": wilson_interval(count, len(errors)),
+            "random_share_of_errors": ratio(
+                sum(_offers(s, type_) / (len(s.options) - 1) for s in errors), len(errors)
+            ),
+        }
+    return table
+
+
+def _update_rate(ok: Sequence[Sample]) -> dict[str, Any]:
+    revised = Counter(sample.chosen_type for sample in ok if _offers(sample, OLD_RULE))
+    updated, outdated = revised[CORRECT], revised[OLD_RULE]
+    return {
+        "rate": ratio(updated, updated + outdated),
+        "wilson": wilson_interval(updated, updated + outdated),
+        "correct": updated,
+        "old_rule": outdated,
+    }
+
+
+def _retrieval_bias(ok: Sequence[Sample]) -> dict[str, Any]:
+    offered = [sample for sample in ok if any(_offers(sample, type_) for type_ in SIMILAR_TYPES)]
+    count = sum(sample.chosen_type in SIMILAR_TYPES for sample in offered)
+    return {
+        "share": ratio(count, len(offered)),
+        "wilson": wilson_interval(count, len(offered)),
+        "random_share": ratio(
+            sum(sum(o.type in SIMILAR_TYPES for o in s.options) / len(s.options) for s in offered),
+            len(offered),
+        ),
+        "count": count,
+        "offered": len(offered),
+    }
+
+
+def _labels(ok: Sequence[Sample]) -> dict[str, dict[str, int]]:
+    predicted, answers = Counter(s.prediction for s in ok), Counter(s.answer for s in ok)
+    labels = sorted({option.label for sample in ok for option in sample.options})
+    return {label: {"predicted": predicted[label], "answer": answers[label]} for label in labels}
+
+
+def _calibration(ok: Sequence[Sample]) -> dict[str, Any] | None:
+    result = statistics.calibration(
+        [_logprobs(sample) for sample in ok],
+        [_index(sample, sample.answer) for sample in ok],
+        [_index(sample, sample.predictions["logprob"]) for sample in ok],
+    )
+    return None if result is None else dataclasses.asdict(result)
+
+
+def _margin(sample: Sample) -> float:
+    logprobs = _logprobs(sample)
+    answer = logprobs.pop(_index(sample, sample.answer))
+    return answer - max(logprobs)
+
+
+def _logprobs(sample: Sample) -> list[float]:
+    return [option.logprob for option in sample.options if option.logprob is not None]
+
+
+def _index(sample: Sample, label: str) -> int:
+    return [option.label for option in sample.options].index(label)
+
+
+def _offers(sample: Sample, type_: str) -> bool:
+    return any(option.type == type_ for option in sample.options)
