@@ -1,1 +1,1 @@
-"""Text ─► token ids with a scored span ─► prefix tree ─► packed rows ─► batches. Pure numpy; knows no model."""
+"""Text ─► token ids with a scored span ─► prefix tree ─► packed rows ─► batches. Knows no model."""

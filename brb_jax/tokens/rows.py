@@ -1,11 +1,13 @@
 """Rows and batches: the arrays the model is fed, and which request each scored position belongs to.
 
-A row of `T` slots holds pieces of the prefix forest in depth-first preorder. One integer a slot says who sees whom:
+A row of `T` slots holds pieces of the prefix forest in depth-first preorder. One integer a slot says who sees
+whom:
 
     query slot i sees key slot j   ⇔   j ≤ i < subtree_end[j]
 
 `subtree_end[j]` is one past the last slot of the subtree headed by slot j. The rule covers causality, shared
-contexts at any depth, and the isolation of packed neighbours. Padding has `subtree_end[j] = j + 1`: it sees itself only.
+contexts at any depth, and the isolation of packed neighbours. Padding has `subtree_end[j] = j + 1`: it sees
+itself only.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ class Row:
 
     Attributes:
         tokens_T: int32; 0 in padding slots.
-        positions_T: int32 depth of each slot in its tree (0 at a root, restarts per branch); 0 in padding slots.
+        positions_T: int32 depth of each slot in its tree (0 at a root, restarts per branch); 0 in padding
+            slots.
         subtree_end_T: int32, see the module's docstring.
         slots_S: int32; the slot whose hidden state predicts each scored token.
         targets_S: int32; the token predicted there.
-        requests_S: int32; index of the request, in the list the plan was made from, that the scored token belongs to.
+        requests_S: int32; index of the request, in the list the plan was made from, that the scored token
+            belongs to.
     """
 
     tokens_T: np.ndarray
