@@ -38,8 +38,12 @@ class TokenizedCase:
         requests: One per option, in option order; empty unless `status` is `ok`.
         status: `ok`, or `overlong` when an option does not fit the model's limit.
         note: What a reader of the results should know (`truncated 12 tokens`), or None.
-        context_tokens: Tokens before the first scored one, of the longest option's request, before any truncation.
-        boundary_differs: Whether the two boundary rules (`cover`, `lm_eval`) feed different ids or score another span.
+        context_tokens: Tokens before the first scored one, of the longest option's request, before any
+            truncation.
+        boundary_differs: Whether the two boundary rules (`cover`, `lm_eval`) feed different ids or score
+            another span.
+        special_text: Whether prompt or an option spells a special token (`<|endoftext|>`), which is then
+            parsed the way the tokenizer does by default.
     """
 
     case_index: int
@@ -48,3 +52,4 @@ class TokenizedCase:
     note: str | None
     context_tokens: int
     boundary_differs: bool
+    special_text: bool = False
