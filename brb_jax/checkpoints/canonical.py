@@ -1,0 +1,142 @@
+"""The package's own checkpoints: `params/` (Orbax), `model.json` and the tokenizer's files in one directory.
+
+`model.json` is written last, and the directory gets its name only then: one without it is unfinished.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orbax.checkpoint.experimental.v1 as ocp
+from etils import epath
+
+import brb_jax
+from brb_jax.checkpoints.checkpoint import CheckpointError, Params, fingerprint
+from brb_jax.checkpoints.streaming import TensorCheckpoint, check_tree, flatten, nest, read_parameter
+from brb_jax.checkpoints.tokenizer_files import copy_tokenizer
+from brb_jax.models import config as model_config
+from brb_jax.models.config import DecoderConfig
+from brb_jax.models.families import family_named
+
+PARAMS, MODEL = "params", "model.json"
+UNFINISHED = ".unfinished"
+_FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class CanonicalCheckpoint:
+    """A converted directory as a `Checkpoint`."""
+
+    path: epath.Path
+    config: DecoderConfig
+    fingerprint: str
+    source: str
+
+    @functools.cached_property
+    def tokenizer_path(self) -> Path:
+        """The directory itself; for one in a bucket, a temporary copy that lives as long as this checkpoint."""
+        if "://" not in str(self.path):
+            return Path(self.path)
+        copy_tokenizer(self.path, epath.Path(self._folder.name))
+        return Path(self._folder.name)
+
+    @functools.cached_property
+    def _folder(self) -> tempfile.TemporaryDirectory:
+        return tempfile.TemporaryDirectory(prefix="brb_jax_tokenizer_")
+
+    def load(self, abstract_params: Params) -> Params:
+        """See `Checkpoint.load`. The sharding at the time of saving plays no part; Orbax casts to the dtype asked for."""
+        check_tree(_stored_shapes(self.path / PARAMS), abstract_params)
+        return ocp.load(self.path / PARAMS, dict(abstract_params))
+
+
+def open_canonical(path: epath.Path) -> CanonicalCheckpoint:
+    """Opens a converted directory.
+
+    Raises:
+        CheckpointError: It is unfinished, damaged, or of another version of the format.
+    """
+    if path.name.endswith(UNFINISHED):
+        raise CheckpointError(f"{path} is an unfinished conversion; run brb_jax.convert again")
+    try:
+        model = json.loads((path / MODEL).read_text())
+        if model["format"] != _FORMAT:
+            raise CheckpointError(
+                f"{path / MODEL} has format {model['format']}, this version reads {_FORMAT}"
+            )
+        config = model_config.from_json(model["config"])
+        source = f"converted from {model['source']}"
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path / MODEL} cannot be read: {error!r}") from error
+    if not (path / PARAMS).exists():
+        raise CheckpointError(f"{path} has a {MODEL}, but no {PARAMS}/")
+    files = [(str(file.relative_to(path)), file) for file in _files_below(path / PARAMS)]
+    return CanonicalCheckpoint(path, config, fingerprint(config, files), source)
+
+
+def save_canonical(
+    checkpoint: TensorCheckpoint, path: epath.Path, dtype: np.dtype, overwrite: bool = False
+) -> dict[str, tuple[int, ...]]:
+    """Writes a converted directory, one parameter at a time.
+
+    Host memory stays near the largest parameter, and no accelerator is touched.
+
+    Args:
+        checkpoint: What to convert.
+        path: The directory to make.
+        dtype: Of every parameter.
+        overwrite: Whether to replace a converted directory at `path`, once the new one is complete.
+
+    Returns:
+        The shapes of what was written, by canonical path.
+
+    Raises:
+        CheckpointError: `path` exists, and is not to be replaced or is not a converted directory.
+    """
+    if path.exists() and not overwrite:
+        raise CheckpointError(f"{path} exists; pass --overwrite to replace it")
+    if path.exists() and not (path / MODEL).exists():
+        raise CheckpointError(f"{path} exists and is no converted directory, so it is not overwritten")
+    unfinished = path.parent / f"{path.name}{UNFINISHED}"
+    if unfinished.exists():
+        unfinished.rmtree()
+    unfinished.mkdir(parents=True)
+    copy_tokenizer(epath.Path(checkpoint.tokenizer_path), unfinished)
+    tensors = family_named(checkpoint.config.family).tensors(checkpoint.config)
+    for tensor in tensors:
+        parameter = read_parameter(checkpoint.tensors, tensor, checkpoint.config, dtype)
+        ocp.partial.save(unfinished / PARAMS, nest({tensor.path: parameter}))
+    ocp.partial.finalize(unfinished / PARAMS)
+    model = {
+        "format": _FORMAT,
+        "brb_jax": brb_jax.__version__,
+        "source": checkpoint.source,
+        "source_fingerprint": checkpoint.fingerprint,
+        "dtype": dtype.name,
+        "config": model_config.to_json(checkpoint.config),
+    }
+    (unfinished / MODEL).write_text(json.dumps(model, indent=2))
+    if path.exists():
+        path.rmtree()
+    unfinished.rename(path)
+    return {tensor.path: tensor.shape(checkpoint.config) for tensor in tensors}
+
+
+def _stored_shapes(path: epath.Path) -> dict[str, tuple[int, ...]]:
+    tree: Any = ocp.metadata(path).metadata
+    return {name: tuple(leaf.shape) for name, leaf in flatten(tree).items()}
+
+
+def _files_below(folder: epath.Path) -> Iterator[epath.Path]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _files_below(entry)
+        else:
+            yield entry

@@ -1,0 +1,249 @@
+"""GGUF files, read as if they were Hugging Face checkpoints: a config dict, and tensors under their names there."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from etils import epath
+
+from brb_jax.checkpoints.checkpoint import CheckpointError, Params, fingerprint
+from brb_jax.checkpoints.gguf_tokenizer import write_tokenizer
+from brb_jax.checkpoints.streaming import check_tensors, load_tensors
+from brb_jax.models.config import DecoderConfig
+from brb_jax.models.families import family_of
+
+_NAMES = {
+    "token_embd": "model.embed_tokens",
+    "output_norm": "model.norm",
+    "output": "lm_head",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "attn_norm": "input_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+_LLAMA_NAMES = {**_NAMES, "ffn_norm": "post_attention_layernorm"}
+_GEMMA3_NAMES = {
+    **_NAMES,
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
+    "post_attention_norm": "post_attention_layernorm",
+    "ffn_norm": "pre_feedforward_layernorm",
+    "post_ffw_norm": "post_feedforward_layernorm",
+}
+
+_SHARED_KEYS = {
+    "context_length": "max_position_embeddings",
+    "embedding_length": "hidden_size",
+    "block_count": "num_hidden_layers",
+    "feed_forward_length": "intermediate_size",
+    "attention.head_count": "num_attention_heads",
+    "attention.head_count_kv": "num_key_value_heads",
+    "attention.layer_norm_rms_epsilon": "rms_norm_eps",
+    "attention.key_length": "head_dim",
+    "rope.freq_base": "rope_theta",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Architecture:
+    """What one of llama.cpp's architectures stores in its own way.
+
+    Attributes:
+        names: Tensor names, without `blk.N.` and suffix, as Hugging Face's.
+        keys: Metadata keys, without the architecture's prefix, as attributes of the Hugging Face config.
+        extra: Attributes that follow from others, or that the file leaves to the reader.
+    """
+
+    names: Mapping[str, str]
+    keys: Mapping[str, str]
+    extra: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+def _llama_extra(hf: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"model_type": "llama", "architectures": ["LlamaForCausalLM"]}
+
+
+def _gemma3_extra(hf: Mapping[str, Any]) -> Mapping[str, Any]:
+    # The file has no query_pre_attn_scalar. It is the head width in every size but 27B, the one of 62 layers, where
+    # it is width / heads (llama.cpp, src/models/gemma3.cpp).
+    by_width = hf["num_hidden_layers"] == 62
+    scalar = hf["hidden_size"] // hf["num_attention_heads"] if by_width else hf["head_dim"]
+    return {
+        "model_type": "gemma3_text",
+        "architectures": ["Gemma3ForCausalLM"],
+        "query_pre_attn_scalar": scalar,
+    }
+
+
+_ARCHITECTURES = {
+    "llama": _Architecture(_LLAMA_NAMES, _SHARED_KEYS, _llama_extra),
+    "gemma3": _Architecture(
+        _GEMMA3_NAMES,
+        {
+            **_SHARED_KEYS,
+            "attention.sliding_window": "sliding_window",
+            "rope.freq_base_swa": "rope_local_base_freq",
+            "final_logit_softcapping": "final_logit_softcapping",
+        },
+        _gemma3_extra,
+    ),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class GgufCheckpoint:
+    """One GGUF file as a `Checkpoint`."""
+
+    tensors: GgufTensors
+    config: DecoderConfig
+    fingerprint: str
+    source: str = "gguf"
+
+    @functools.cached_property
+    def tokenizer_path(self) -> Path:
+        """A temporary folder, written at first use, that lives as long as this checkpoint."""
+        write_tokenizer(self.tensors.metadata, self._folder.name)
+        return Path(self._folder.name)
+
+    @functools.cached_property
+    def _folder(self) -> tempfile.TemporaryDirectory:
+        return tempfile.TemporaryDirectory(prefix="brb_jax_tokenizer_")
+
+    def load(self, abstract_params: Params) -> Params:
+        """See `Checkpoint.load`. Quantised tensors are restored to float32, then cast."""
+        return load_tensors(self.tensors, self.config, abstract_params)
+
+
+class GgufTensors:
+    """A GGUF file's tensors under their Hugging Face names, and its metadata.
+
+    llama.cpp rearranges some tensors for itself; `read` undoes that. In `llama` files the rows of query and key
+    projections are interleaved for its rotary embedding; in `gemma3` files norm scales have their 1 added.
+    """
+
+    def __init__(self, path: Path):
+        """Reads names, shapes and metadata.
+
+        Raises:
+            CheckpointError: Not a whole GGUF file, or of an unsupported architecture.
+        """
+        self._gguf = _import_gguf()
+        try:
+            reader = self._gguf.GGUFReader(path)
+        except (ValueError, IndexError, KeyError) as error:
+            raise CheckpointError(f"{path} is not a whole GGUF file: {error}") from error
+        self.metadata: dict[str, Any] = {key: field.contents() for key, field in reader.fields.items()}
+        self.architecture = self.metadata["general.architecture"]
+        if self.architecture not in _ARCHITECTURES:
+            raise CheckpointError(
+                f"{path}: GGUF architecture {self.architecture!r} is not supported, only {', '.join(_ARCHITECTURES)}"
+            )
+        if self.metadata.get("split.count", 1) > 1:
+            raise CheckpointError(f"{path} is one of {self.metadata['split.count']} parts; join them first")
+        self._tensors = {self._hf_name(tensor.name): tensor for tensor in reader.tensors}
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """GGUF lists the fastest axis first; these are the shapes as numpy and Hugging Face write them."""
+        return {name: tuple(int(n) for n in reversed(tensor.shape)) for name, tensor in self._tensors.items()}
+
+    def stored_name(self, name: str) -> str:
+        """The tensor's name in the file; its Hugging Face name if it is not there."""
+        return self._tensors[name].name if name in self._tensors else name
+
+    def read(self, name: str) -> np.ndarray:
+        """One tensor, in float32, as Hugging Face would store it."""
+        tensor = self._tensors[name]
+        array = self._gguf.dequantize(tensor.data, tensor.tensor_type)
+        if self.architecture == "llama" and name.endswith(("q_proj.weight", "k_proj.weight")):
+            key = "attention.head_count" if name.endswith("q_proj.weight") else "attention.head_count_kv"
+            heads = self.metadata[f"llama.{key}"]
+            # Rows of a head lie as pairs (i, i + H/2); Hugging Face has all first halves, then all second ones.
+            return array.reshape(heads, -1, 2, array.shape[1]).swapaxes(1, 2).reshape(array.shape)
+        if self.architecture == "gemma3" and name.endswith("norm.weight"):
+            return array - np.float32(1)
+        return array
+
+    def hf_config(self) -> dict[str, Any]:
+        """The Hugging Face config the metadata stands for.
+
+        Raises:
+            CheckpointError: The metadata sets something about the architecture that is not understood.
+        """
+        architecture = _ARCHITECTURES[self.architecture]
+        prefix = f"{self.architecture}."
+        stated = {
+            key.removeprefix(prefix): value for key, value in self.metadata.items() if key.startswith(prefix)
+        }
+        hf = {name: stated.pop(key) for key, name in architecture.keys.items() if key in stated}
+        hf.setdefault("num_key_value_heads", hf.get("num_attention_heads"))
+        hf.setdefault("head_dim", hf["hidden_size"] // hf["num_attention_heads"])
+        hf["rope_scaling"] = _rope_scaling(stated)
+        embedding = self.shapes.get("model.embed_tokens.weight", (0, 0))
+        hf["vocab_size"] = embedding[0]
+        hf["tie_word_embeddings"] = "lm_head.weight" not in self._tensors
+        # Stated again, in other words; a file that contradicts itself is refused.
+        again = {"rope.dimension_count": hf["head_dim"], "attention.value_length": hf["head_dim"]}
+        again["vocab_size"] = hf["vocab_size"]
+        left = {key: value for key, value in stated.items() if again.get(key) != value}
+        if left:
+            listed = ", ".join(f"{prefix}{key}={value!r}" for key, value in left.items())
+            raise CheckpointError(f"the GGUF metadata sets what brb_jax does not know: {listed}")
+        return {**hf, **architecture.extra(hf)}
+
+    def _hf_name(self, name: str) -> str:
+        match = re.fullmatch(r"(?:blk\.(\d+)\.)?(\w+)\.(weight|bias)", name)
+        names = _ARCHITECTURES[self.architecture].names
+        if not match or match[2] not in names:
+            return name  # Left to `check_tensors`, which refuses what no decoder has.
+        layer = "" if match[1] is None else f"model.layers.{match[1]}."
+        return f"{layer}{names[match[2]]}.{match[3]}"
+
+
+def open_gguf(path: Path) -> GgufCheckpoint:
+    """Opens a GGUF file.
+
+    Raises:
+        CheckpointError: It is damaged, not supported, or does not hold the tensors its metadata asks for.
+    """
+    tensors = GgufTensors(path)
+    hf = tensors.hf_config()
+    try:
+        config = family_of(hf).config_from_hf(hf)
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    try:
+        check_tensors(tensors, config)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    return GgufCheckpoint(tensors, config, fingerprint(config, [(path.name, epath.Path(path))]))
+
+
+def _rope_scaling(stated: dict[str, Any]) -> dict[str, Any] | None:
+    """Takes the rotary scaling out of `stated`. Only the linear kind is stored as metadata alone."""
+    kind = stated.pop("rope.scaling.type", "none")
+    factor = stated.pop("rope.scaling.factor", None)
+    if kind == "none":
+        return None
+    return {"rope_type": kind, "factor": factor}
+
+
+def _import_gguf() -> Any:
+    try:
+        import gguf
+    except ImportError as error:
+        raise CheckpointError(
+            "reading GGUF files needs the gguf package: pip install 'brb-jax[demo]'"
+        ) from error
+    return gguf

@@ -1,0 +1,188 @@
+"""Hugging Face checkpoints: `config.json` and safetensors, in a folder or on the Hub. No pickle is ever loaded."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from etils import epath
+from safetensors import SafetensorError, safe_open
+
+from brb_jax.checkpoints.checkpoint import CheckpointError, Params, fingerprint
+from brb_jax.checkpoints.streaming import check_tensors, load_tensors
+from brb_jax.checkpoints.tokenizer_files import TOKENIZER_FILES
+from brb_jax.models.config import DecoderConfig
+from brb_jax.models.families import Family, family_of
+
+_SINGLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+_DTYPES = ("F64", "F32", "F16", "BF16")
+
+
+@dataclasses.dataclass(frozen=True)
+class HuggingFaceCheckpoint:
+    """A Hugging Face folder as a `Checkpoint`."""
+
+    tensors: SafetensorsFiles
+    config: DecoderConfig
+    fingerprint: str
+    tokenizer_path: Path
+    source: str = "huggingface"
+
+    def load(self, abstract_params: Params) -> Params:
+        """See `Checkpoint.load`."""
+        return load_tensors(self.tensors, self.config, abstract_params)
+
+
+class SafetensorsFiles:
+    """The tensors of a folder's safetensors files, under the names of their family."""
+
+    def __init__(self, folder: Path, family: Family):
+        """Finds the files and reads their headers.
+
+        Raises:
+            CheckpointError: A file is missing, damaged, or does not hold what the index says.
+        """
+        self.files, index = _weight_files(folder)
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self._places: dict[str, tuple[str, Path]] = {}
+        found = {}
+        for path in self.files:
+            for stored, (shape, dtype) in _read_header(path).items():
+                found[stored] = path.name
+                name = family.canonical_name(stored)
+                if name is None:
+                    continue
+                if dtype not in _DTYPES:
+                    raise CheckpointError(
+                        f"{path}: {stored} is stored as {dtype}, only {', '.join(_DTYPES)} are read"
+                    )
+                if name in self._places:
+                    raise CheckpointError(
+                        f"{path}: {stored} is also in the checkpoint as {self._places[name][0]}"
+                    )
+                self._places[name] = (stored, path)
+                self.shapes[name] = shape
+        if index is not None and index != found:
+            wrong = sorted(name for name in index.keys() | found.keys() if index.get(name) != found.get(name))
+            name = wrong[0]
+            raise CheckpointError(
+                f"{folder / _INDEX} places {name} in {index.get(name, 'no file')}, "
+                f"but it is in {found.get(name, 'no file')} ({len(wrong)} such tensors)"
+            )
+
+    def stored_name(self, name: str) -> str:
+        """The tensor's name in its file; its family's name for it if it is not there."""
+        return self._places[name][0] if name in self._places else name
+
+    def read(self, name: str) -> np.ndarray:
+        """One tensor; bfloat16 as ml_dtypes' bfloat16, bit for bit."""
+        stored, path = self._places[name]
+        with safe_open(path, framework="numpy") as file:
+            return file.get_tensor(stored)
+
+
+def open_huggingface(folder: Path) -> HuggingFaceCheckpoint:
+    """Opens a folder with a `config.json` and safetensors files.
+
+    Raises:
+        CheckpointError: The config is not understood, or the files are not whole or do not match it.
+    """
+    hf = read_config(folder)
+    try:
+        family = family_of(hf)
+        config = family.config_from_hf(hf)
+    except ValueError as error:
+        raise CheckpointError(f"{folder}: {error}") from error
+    tensors = SafetensorsFiles(folder, family)
+    try:
+        check_tensors(tensors, config)
+    except CheckpointError as error:
+        raise CheckpointError(f"{folder}: {error}") from error
+    files = [(path.name, epath.Path(path)) for path in tensors.files]
+    return HuggingFaceCheckpoint(tensors, config, fingerprint(config, files), folder)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """A folder's `config.json`.
+
+    Raises:
+        CheckpointError: It is not a JSON object.
+    """
+    path = folder / "config.json"
+    try:
+        hf = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    if not isinstance(hf, dict):
+        raise CheckpointError(f"{path} holds a {type(hf).__name__}, not an object")
+    return hf
+
+
+def download(repo: str) -> Path:
+    """A Hub repository's config, safetensors and tokenizer, in the Hub's cache.
+
+    Raises:
+        CheckpointError: There is no such repository, no access to it, or no network and no cached copy.
+    """
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        folder = huggingface_hub.snapshot_download(
+            repo, allow_patterns=["config.json", "*.safetensors", _INDEX, *TOKENIZER_FILES]
+        )
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise CheckpointError(
+            f"{repo} is no path here, and fetching it from the Hugging Face Hub failed: {first_line}"
+        ) from error
+    return Path(folder)
+
+
+def _weight_files(folder: Path) -> tuple[list[Path], dict[str, str] | None]:
+    """The weight files, and the index's word on which tensor is in which, if there is one."""
+    single, index = folder / _SINGLE, folder / _INDEX
+    if single.exists():  # As in transformers, one whole file goes before an index.
+        return [_checked(single)], None
+    if index.exists():
+        try:
+            places = dict(json.loads(index.read_text(encoding="utf-8"))["weight_map"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(f"{index} is no index of safetensors files: {error!r}") from error
+        return [_checked(folder / name) for name in sorted(set(places.values()))], places
+    loose = sorted(folder.glob("*.safetensors"))
+    if len(loose) == 1:
+        return [_checked(loose[0])], None
+    if loose:
+        raise CheckpointError(f"{folder} holds {len(loose)} safetensors files, but no {_INDEX}")
+    pickles = sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern))
+    if pickles:
+        raise CheckpointError(
+            f"{folder} holds pickled weights ({', '.join(pickles[:3])}), which are never loaded, because a pickle can "
+            "run any code; save the model as safetensors: AutoModelForCausalLM.from_pretrained(...).save_pretrained(...)"
+        )
+    raise CheckpointError(f"{folder} has a config.json, but no safetensors file")
+
+
+def _checked(path: Path) -> Path:
+    if not path.exists():
+        raise CheckpointError(f"{path} is missing; {_INDEX} names it")
+    if not path.is_file():
+        raise CheckpointError(f"{path} is a folder, not a safetensors file")
+    return path
+
+
+def _read_header(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Shape and dtype of every tensor of a file. safetensors compares the header with the file's length."""
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(safe_open(path, framework="numpy"))
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"{path} is not a whole safetensors file: {error}") from error
+        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 — not a dict
+        return {name: (tuple(part.get_shape()), part.get_dtype()) for name, part in slices.items()}

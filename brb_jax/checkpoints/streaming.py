@@ -1,0 +1,158 @@
+"""From the tensors of a file to canonical parameters, one at a time, so host memory holds the largest, not the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import jax
+import numpy as np
+from flax import traverse_util
+
+from brb_jax.checkpoints.checkpoint import Checkpoint, CheckpointError, Params
+from brb_jax.models.config import DecoderConfig
+from brb_jax.models.families import family_named
+from brb_jax.models.families.tensors import Tensor
+
+_MOST_LISTED = 10
+
+
+class TensorSource(Protocol):
+    """Tensors under the names of their family's table, whatever file they come from."""
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Every tensor the decoder has a part in, and its shape."""
+        ...
+
+    def stored_name(self, name: str) -> str:
+        """The tensor's name in the file, for errors."""
+        ...
+
+    def read(self, name: str) -> np.ndarray:
+        """One tensor's values, in a floating-point dtype of at most 64 bits."""
+        ...
+
+
+class TensorCheckpoint(Checkpoint, Protocol):
+    """A checkpoint whose tensors can be read one by one."""
+
+    @property
+    def tensors(self) -> TensorSource: ...
+
+
+def check_tensors(source: TensorSource, config: DecoderConfig) -> None:
+    """Checks that `source` holds just the tensors of a decoder of this config.
+
+    A checkpoint with tied embeddings may carry the output matrix too, if it is the embedding table bit for bit:
+    some tools write it. Another one is refused, because readers disagree on which of the two counts.
+
+    Raises:
+        CheckpointError: Lists what is missing, of another shape, or left over, by tensor and tree path.
+    """
+    expected = {
+        name: tensor
+        for tensor in family_named(config.family).tensors(config)
+        for name in tensor.names(config)
+    }
+    problems = []
+    for name, tensor in expected.items():
+        wanted = tensor.source_shape(config)
+        if name not in source.shapes:
+            problems.append(f"{source.stored_name(name)} ({tensor.path}) is missing")
+        elif source.shapes[name] != wanted:
+            found = source.shapes[name]
+            problems.append(
+                f"{source.stored_name(name)} ({tensor.path}) has shape {found}, the config asks for {wanted}"
+            )
+    for name in source.shapes:
+        if name in expected:
+            continue
+        if name == "lm_head.weight" and config.tie_embeddings and not problems:
+            if not _same_bits(source.read(name), source.read("model.embed_tokens.weight")):
+                problems.append(
+                    f"{source.stored_name(name)} differs from the embedding table, but the config ties them"
+                )
+        else:
+            problems.append(
+                f"{source.stored_name(name)} is in no part of a {config.family} decoder of this config"
+            )
+    _raise_if_any(problems, "the checkpoint does not match its config")
+
+
+def check_tree(stored: Mapping[str, tuple[int, ...]], abstract_params: Params) -> None:
+    """Checks the parameters a checkpoint has against those a model asks for.
+
+    Args:
+        stored: Shapes by canonical path.
+        abstract_params: As in `Checkpoint.load`.
+
+    Raises:
+        CheckpointError: Lists every path that is missing, left over, or of another shape.
+    """
+    asked = flatten(abstract_params)
+    problems = [f"{path} is not in the checkpoint" for path in asked if path not in stored]
+    problems += [f"{path} is in the checkpoint, but not in the model" for path in stored if path not in asked]
+    problems += [
+        f"{path} has shape {stored[path]} in the checkpoint and {tuple(leaf.shape)} in the model"
+        for path, leaf in asked.items()
+        if path in stored and tuple(stored[path]) != tuple(leaf.shape)
+    ]
+    problems += [
+        f"{path} was asked for without a sharding" for path, leaf in asked.items() if leaf.sharding is None
+    ]
+    _raise_if_any(problems, "the checkpoint does not fit the model")
+
+
+def parameter_shapes(config: DecoderConfig) -> dict[str, tuple[int, ...]]:
+    """Shapes of the canonical parameters, by path, as the family's table gives them."""
+    return {tensor.path: tensor.shape(config) for tensor in family_named(config.family).tensors(config)}
+
+
+def read_parameter(
+    source: TensorSource, tensor: Tensor, config: DecoderConfig, dtype: np.dtype
+) -> np.ndarray:
+    """One canonical parameter, its layers stacked, in host memory."""
+    parameter = np.empty(tensor.shape(config), dtype)
+    layers = parameter if tensor.stacked else parameter[None]
+    for i, name in enumerate(tensor.names(config)):
+        layers[i] = tensor.to_canonical(source.read(name), config)
+    return parameter
+
+
+def load_tensors(source: TensorSource, config: DecoderConfig, abstract_params: Params) -> Params:
+    """`Checkpoint.load` for a source that `check_tensors` has passed."""
+    check_tree(parameter_shapes(config), abstract_params)
+    asked = flatten(abstract_params)
+    params = {}
+    for tensor in family_named(config.family).tensors(config):
+        leaf = asked[tensor.path]
+        parameter = read_parameter(source, tensor, config, leaf.dtype)
+        # A callback, not device_put: with several processes each may give only the shards it can address.
+        params[tensor.path] = jax.make_array_from_callback(
+            leaf.shape, leaf.sharding, lambda index, parameter=parameter: parameter[index]
+        )
+        # Transfers are asynchronous; without this wait host copies of many parameters would be alive at once.
+        params[tensor.path].block_until_ready()
+    return nest(params)
+
+
+def flatten(params: Params) -> dict[str, jax.ShapeDtypeStruct]:
+    """Leaves by path, levels joined by slashes."""
+    return traverse_util.flatten_dict(dict(params), sep="/")
+
+
+def nest(leaves: Mapping[str, object]) -> Params:
+    """Inverts `flatten`."""
+    return traverse_util.unflatten_dict(dict(leaves), sep="/")
+
+
+def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(a.view(np.uint8), b.view(np.uint8))
+
+
+def _raise_if_any(problems: Iterable[str], what: str) -> None:
+    listed = list(problems)
+    if listed:
+        more = f"; and {len(listed) - _MOST_LISTED} more" if len(listed) > _MOST_LISTED else ""
+        raise CheckpointError(f"{what}: {'; '.join(listed[:_MOST_LISTED])}{more}")

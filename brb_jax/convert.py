@@ -1,0 +1,70 @@
+"""Converts a checkpoint to brb_jax's own format: `python -m brb_jax.convert --source=PATH --out=DIR`.
+
+The result is a directory of Orbax parameters, the decoder's config and the tokenizer, which any mesh can restore. The
+work is done on the CPU, one parameter at a time, so a model larger than the host's memory is no problem.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import ml_dtypes  # noqa: F401 — teaches numpy the name bfloat16.
+import numpy as np
+from absl import app, flags, logging
+from etils import epath
+
+_SOURCE = flags.DEFINE_string(
+    "source", None, "A Hugging Face directory or Hub repository, or a .gguf file.", required=True
+)
+_OUT = flags.DEFINE_string("out", None, "The directory to write; may be in a bucket (gs://…).", required=True)
+_DTYPE = flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "Of the stored parameters.")
+_OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace --out if it is there.")
+
+
+def convert(source: str, out: str, dtype: str = "float32", overwrite: bool = False) -> str:
+    """Converts a checkpoint.
+
+    Args:
+        source: As in `open_checkpoint`.
+        out: The directory to write.
+        dtype: `float32` or `bfloat16`.
+        overwrite: Whether `out` may be there already; it is replaced only once the new one is complete.
+
+    Returns:
+        One line that says what was written.
+
+    Raises:
+        CheckpointError: The source cannot be read, or `out` is there.
+    """
+    # Imported late, so that --help does not wait for JAX.
+    from brb_jax.checkpoints import CheckpointError, open_checkpoint
+    from brb_jax.checkpoints.canonical import CanonicalCheckpoint, save_canonical
+
+    checkpoint = open_checkpoint(source)
+    if isinstance(checkpoint, CanonicalCheckpoint):
+        raise CheckpointError(f"{source} is converted already")
+    shapes = save_canonical(checkpoint, epath.Path(out).expanduser(), np.dtype(dtype), overwrite)
+    count = sum(math.prod(shape) for shape in shapes.values())
+    config = checkpoint.config
+    return (
+        f"{out}: a {config.family} decoder with {config.num_layers} layers and {count:,} parameters "
+        f"in {dtype}, from {checkpoint.source} ({checkpoint.fingerprint})"
+    )
+
+
+def main(argv: list[str]) -> None:
+    """Parses flags and calls `convert`; an error of the user's becomes one line."""
+    if len(argv) > 1:
+        raise app.UsageError(f"unexpected arguments: {' '.join(argv[1:])}")
+    from brb_jax.checkpoints import CheckpointError
+
+    logging.set_verbosity(logging.WARNING)  # Orbax says five things about every parameter.
+    try:
+        print(convert(_SOURCE.value, _OUT.value, _DTYPE.value, _OVERWRITE.value))
+    except CheckpointError as error:
+        sys.exit(f"convert: {error}")
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,103 @@
+"""The attributes of a Hugging Face config: each is understood, known not to matter, at its default, or refused.
+
+The idea is penzai's (google-deepmind/penzai, `penzai/models/transformer/variants`): an attribute this package has
+never heard of may change what the model computes, so a config that sets one is refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+# Say where a model comes from, how it was trained, stored or is sampled from, never what a forward pass computes.
+INERT = frozenset(
+    {
+        "_attn_implementation_autoset",
+        "_commit_hash",
+        "_name_or_path",
+        "architectures",
+        "attention_dropout",
+        "attn_implementation",
+        "bos_token_id",
+        "cache_implementation",
+        "do_sample",
+        "dtype",
+        "eos_token_id",
+        "id2label",
+        "initializer_range",
+        "label2id",
+        "max_length",
+        "model_type",
+        "name_or_path",
+        "num_labels",
+        "output_attentions",
+        "output_hidden_states",
+        "pad_token_id",
+        "pretraining_tp",
+        "problem_type",
+        "return_dict",
+        "temperature",
+        "tokenizer_class",
+        "top_k",
+        "top_p",
+        "torch_dtype",
+        "transformers.js_config",
+        "transformers_version",
+        "use_cache",
+    }
+)
+
+_ACTIVATIONS = {
+    "silu": "silu",
+    "swish": "silu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+}
+
+
+def refuse_others(hf: Mapping[str, Any], understood: Collection[str], defaults: Mapping[str, Any]) -> None:
+    """Refuses a config with an attribute that is neither understood, inert, nor at its class's default.
+
+    Args:
+        hf: The config, as in `config.json`.
+        understood: Attributes the family reads itself.
+        defaults: `to_dict()` of a default config of the same transformers class.
+
+    Raises:
+        ValueError: Names every such attribute and its value.
+    """
+    others = {
+        key: value
+        for key, value in hf.items()
+        if key not in understood and key not in INERT and not (key in defaults and defaults[key] == value)
+    }
+    if others:
+        listed = ", ".join(f"{key}={value!r}" for key, value in sorted(others.items()))
+        raise ValueError(
+            f"config.json of model_type {hf.get('model_type')!r} sets what brb_jax does not know: {listed}"
+        )
+
+
+def require(hf: Mapping[str, Any], *keys: str) -> None:
+    """Raises ValueError naming every one of `keys` that `hf` lacks or sets to null."""
+    missing = [key for key in keys if hf.get(key) is None]
+    if missing:
+        raise ValueError(f"config.json of model_type {hf.get('model_type')!r} lacks {', '.join(missing)}")
+
+
+def require_value(hf: Mapping[str, Any], key: str, *allowed: Any) -> None:
+    """Raises ValueError if `hf` sets `key` to anything but `allowed`; a missing key passes."""
+    if key in hf and hf[key] not in allowed:
+        raise ValueError(f"config.json: {key}={hf[key]!r} is not supported, only {allowed[0]!r}")
+
+
+def activation(name: str) -> Any:
+    """The decoder's name of a Hugging Face activation.
+
+    Raises:
+        ValueError: The decoder has no such activation.
+    """
+    if name not in _ACTIVATIONS:
+        raise ValueError(f"config.json: activation {name!r} is not supported, only {', '.join(_ACTIVATIONS)}")
+    return _ACTIVATIONS[name]

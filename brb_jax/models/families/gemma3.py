@@ -1,0 +1,196 @@
+"""Gemma 3: text-only checkpoints, and the text part of those with a vision tower."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from brb_jax.models.config import DecoderConfig, LayerKind
+from brb_jax.models.families.attributes import activation, refuse_others, require_value
+from brb_jax.models.families.family import Family
+from brb_jax.models.families.rotary import read_rotary
+from brb_jax.models.families.tensors import Tensor, llama_like
+
+_UNDERSTOOD = frozenset(
+    {
+        "_sliding_window_pattern",
+        "attention_bias",
+        "attn_logit_softcapping",
+        "final_logit_softcapping",
+        "head_dim",
+        "hidden_activation",
+        "hidden_size",
+        "intermediate_size",
+        "layer_types",
+        "max_position_embeddings",
+        "num_attention_heads",
+        "num_hidden_layers",
+        "num_key_value_heads",
+        "query_pre_attn_scalar",
+        "rms_norm_eps",
+        "rope_local_base_freq",
+        "rope_parameters",
+        "rope_scaling",
+        "rope_theta",
+        "sliding_window",
+        "sliding_window_pattern",
+        "tie_word_embeddings",
+        "use_bidirectional_attention",
+        "vocab_size",
+    }
+)
+
+# What the outer config of a checkpoint with images says about them; text alone never meets it.
+_IMAGE_ATTRIBUTES = frozenset(
+    {
+        "boi_token_index",
+        "eoi_token_index",
+        "image_token_index",
+        "mm_tokens_per_image",
+        "text_config",
+        "tie_word_embeddings",
+        "vision_config",
+    }
+)
+
+
+def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
+    """Reads a Gemma 3 `config.json`, written by transformers 4 or 5, nested `text_config` or not.
+
+    Attributes a config leaves out take the default of transformers' class, as published Gemma 3 configs count on
+    (the nested ones give neither vocabulary nor length).
+
+    Raises:
+        ValueError: An attribute is unknown or has an unsupported value; the message names it.
+    """
+    from transformers import Gemma3TextConfig  # Imported late: it takes seconds.
+
+    if "text_config" in hf:
+        hf = _text_part(hf)
+    defaults = Gemma3TextConfig().to_dict()
+    refuse_others(hf, _UNDERSTOOD, defaults)
+    require_value(hf, "use_bidirectional_attention", False, None)
+    values = {**defaults, **hf}
+    kinds = _layer_kinds(hf, values)
+    layer_types = _layer_types(hf, values["num_hidden_layers"])
+    present = tuple(dict.fromkeys(layer_types))
+    return DecoderConfig(
+        family="gemma3",
+        vocab_size=values["vocab_size"],
+        num_layers=values["num_hidden_layers"],
+        d_model=values["hidden_size"],
+        num_heads=values["num_attention_heads"],
+        num_kv_heads=values["num_key_value_heads"],
+        head_dim=values["head_dim"],
+        d_mlp=values["intermediate_size"],
+        max_positions=values["max_position_embeddings"],
+        layer_kinds=tuple(kinds[layer_type] for layer_type in present),
+        layer_pattern=tuple(present.index(layer_type) for layer_type in layer_types),
+        activation=activation(values["hidden_activation"]),
+        norm_eps=values["rms_norm_eps"],
+        attention_scale=values["query_pre_attn_scalar"] ** -0.5,
+        norm_offset=1.0,
+        post_norms=True,
+        qk_norm=True,
+        attention_bias=values["attention_bias"],
+        attention_softcap=values["attn_logit_softcapping"],
+        logit_softcap=values["final_logit_softcapping"],
+        embedding_scale=values["hidden_size"] ** 0.5,
+        tie_embeddings=values["tie_word_embeddings"],
+    )
+
+
+def _text_part(hf: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The nested text config, with the outer one's word on tied embeddings, which is the one transformers obeys."""
+    from transformers import Gemma3Config
+
+    refuse_others(hf, _IMAGE_ATTRIBUTES, Gemma3Config().to_dict())
+    text = {"model_type": "gemma3_text", **hf["text_config"]}
+    tied = hf.get("tie_word_embeddings", True)
+    if text.setdefault("tie_word_embeddings", tied) != tied:
+        raise ValueError("config.json: tie_word_embeddings differs between the outer config and text_config")
+    return text
+
+
+def _layer_types(hf: Mapping[str, Any], num_layers: int) -> list[str]:
+    """Each layer's type, from the list or from the period; the list wins, as in transformers."""
+    if hf.get("layer_types") is not None:
+        unknown = sorted(set(hf["layer_types"]) - {"sliding_attention", "full_attention"})
+        if unknown:
+            raise ValueError(
+                f"config.json: layer_types holds {', '.join(unknown)}, which Gemma 3 does not have"
+            )
+        return list(hf["layer_types"])
+    period = hf.get("sliding_window_pattern", 6)
+    # transformers writes the private key but never reads it back, so it has no say of its own.
+    require_value(hf, "_sliding_window_pattern", period)
+    return ["full_attention" if (i + 1) % period == 0 else "sliding_attention" for i in range(num_layers)]
+
+
+def _layer_kinds(hf: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, LayerKind]:
+    """Both kinds of layer. `rope_scaling` of transformers 4 stretches the layers with full attention alone."""
+    from transformers import Gemma3TextConfig
+
+    nested = dict(hf.get("rope_parameters") or {})
+    full = dict(nested.pop("full_attention", None) or {})
+    sliding = dict(nested.pop("sliding_attention", None) or {})
+    if nested:
+        raise ValueError(
+            f"config.json: rope_parameters sets {', '.join(sorted(nested))}; Gemma 3 nests them by layer type"
+        )
+    if full and hf.get("rope_scaling"):
+        raise ValueError("config.json sets both rope_scaling and rope_parameters.full_attention")
+    full |= hf.get("rope_scaling") or {}
+    limit = values["max_position_embeddings"]
+    theta = Gemma3TextConfig.default_theta
+    full_base, full_scaling = read_rotary(
+        full, "rope_parameters.full_attention", hf.get("rope_theta") or theta["global"], limit
+    )
+    sliding_base, sliding_scaling = read_rotary(
+        sliding, "rope_parameters.sliding_attention", hf.get("rope_local_base_freq") or theta["local"], limit
+    )
+    if values["sliding_window"] is None:
+        raise ValueError("config.json: sliding_window is null")
+    return {
+        "full_attention": LayerKind(window=None, rotary_base=full_base, rotary_scaling=full_scaling),
+        "sliding_attention": LayerKind(
+            window=values["sliding_window"], rotary_base=sliding_base, rotary_scaling=sliding_scaling
+        ),
+    }
+
+
+def tensors(config: DecoderConfig) -> tuple[Tensor, ...]:
+    """The tensors of a Gemma 3 text checkpoint, by their names in transformers' `Gemma3ForCausalLM`."""
+    layer = "model.layers.{layer}"
+    return (
+        *llama_like(config),
+        Tensor(f"{layer}.self_attn.q_norm.weight", "layers/attention/query_norm/scale", "H -> H"),
+        Tensor(f"{layer}.self_attn.k_norm.weight", "layers/attention/key_norm/scale", "H -> H"),
+        Tensor(f"{layer}.input_layernorm.weight", "layers/attention_norm/scale", "D -> D"),
+        Tensor(f"{layer}.post_attention_layernorm.weight", "layers/post_attention_norm/scale", "D -> D"),
+        Tensor(f"{layer}.pre_feedforward_layernorm.weight", "layers/mlp_norm/scale", "D -> D"),
+        Tensor(f"{layer}.post_feedforward_layernorm.weight", "layers/post_mlp_norm/scale", "D -> D"),
+    )
+
+
+def canonical_name(name: str) -> str | None:
+    """The text-only name of a tensor of either kind of checkpoint; None for the parts that see images.
+
+    A checkpoint with a vision tower holds its text part under `language_model.` (published ones) or
+    `model.language_model.` (saved by transformers 5).
+    """
+    if re.match(r"(model\.)?(vision_tower|multi_modal_projector)\.", name):
+        return None
+    name = re.sub(r"^model\.language_model\.", "model.", name)
+    return re.sub(r"^language_model\.", "", name)
+
+
+GEMMA3 = Family(
+    name="gemma3",
+    architectures=("Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"),
+    model_types=("gemma3_text", "gemma3"),
+    config_from_hf=config_from_hf,
+    tensors=tensors,
+    canonical_name=canonical_name,
+)
