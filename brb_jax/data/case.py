@@ -15,7 +15,7 @@ class TaskSpec:
 
     Attributes:
         name: The task's name as it stands in file names.
-        option_types: The type of every option a case offers, `correct` first. Each occurs exactly once in a case.
+        option_types: The type of every option a case offers, `correct` first. Each occurs once in a case.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Case ─► the strings a model is conditioned on and those it is scored on. Rules: README, "How a case is scored"."""
+"""Case ─► the text a model is conditioned on and the texts it is scored on (README, "How a case is scored")."""
 
 from __future__ import annotations
 
@@ -25,15 +25,18 @@ def render(case: Case, option_delimiter: str = " ") -> RenderedCase:
         option_delimiter: What separates the prompt from an option; may be empty.
 
     >>> from brb_jax.data.case import Option
-    >>> case = Case("f/1", "d", "MemoryRet", None, None, 1, "a -> b\\n", "c ->", (Option("A", "d", "correct"),), "A")
+    >>> options = (Option("A", "d", "correct"),)
+    >>> case = Case("f/1", "d", "MemoryRet", None, None, 1, "a -> b\\n", "c ->", options, "A")
     >>> render(case)
     RenderedCase(prompt='a -> b\\nc ->', continuations=(' d',))
     """
     prompt = case.context + case.query
-    return RenderedCase(prompt, tuple(continuation(prompt, option.text, option_delimiter) for option in case.options))
+    return RenderedCase(
+        prompt, tuple(continuation(prompt, option.text, option_delimiter) for option in case.options)
+    )
 
 
 def continuation(prompt: str, option_text: str, option_delimiter: str) -> str:
-    """The text scored after `prompt`: the option, behind the delimiter unless white space already separates them."""
+    """The text scored after `prompt`: the option, behind the delimiter unless white space separates them."""
     separated = prompt[-1:].isspace() or option_text[:1].isspace()
     return option_text if separated else option_delimiter + option_text

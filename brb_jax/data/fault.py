@@ -1,0 +1,46 @@
+"""What can be wrong with benchmark files, and the one error that lists it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+MAX_LISTED = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """One thing wrong with a file or a case.
+
+    Attributes:
+        file: The file as it was named.
+        case: The case's own id, or its place (`#3`, 0-based) where it has no usable one; None for a fault of
+            the whole file.
+        problem: What is wrong.
+        remedy: What to do about it.
+    """
+
+    file: str
+    case: str | None
+    problem: str
+    remedy: str
+
+    def __str__(self) -> str:
+        case = "" if self.case is None else f", case {self.case}"
+        return f"{self.file}{case}: {self.problem}; {self.remedy}"
+
+
+class DataError(ValueError):
+    """Benchmark files cannot be used as they are.
+
+    Attributes:
+        faults: Every fault found, in file order. The message lists the first 20 and the count.
+    """
+
+    def __init__(self, faults: Sequence[Fault]):
+        self.faults = tuple(faults)
+        listed = "".join(f"\n  {fault}" for fault in self.faults[:MAX_LISTED])
+        left_out = len(self.faults) - MAX_LISTED
+        more = f"\n  … and {left_out} more" if left_out > 0 else ""
+        noun = "fault" if len(self.faults) == 1 else "faults"
+        super().__init__(f"{len(self.faults)} {noun} in the data:{listed}{more}")

@@ -1,0 +1,67 @@
+"""Cases ─► a file in the canonical form, which `reader` takes back unchanged."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from etils import epath
+
+from brb_jax.data.case import Case
+from brb_jax.data.filename import FileName
+
+
+def write_cases(
+    directory: epath.PathLike, name: FileName, cases: Sequence[Case], metadata: Mapping[str, Any]
+) -> epath.Path:
+    """Writes `{"metadata": …, "cases": […]}`, one case a line, under the name the convention gives.
+
+    The file appears whole or not at all (written beside, then renamed); one of the same name is replaced.
+
+    Args:
+        directory: Created if missing; may be `gs://…`.
+        name: The file's name.
+        cases: Their `case_id`s must begin with `name.stem` and a slash.
+        metadata: What holds for the whole file.
+
+    Returns:
+        The file written.
+
+    Raises:
+        ValueError: A case belongs to another file, or its metadata is no JSON.
+    """
+    directory = epath.Path(directory).expanduser()
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / name.format()
+    beside = directory / f".{path.name}.{os.getpid()}.tmp"
+    beside.write_bytes(encode(name, cases, metadata))
+    beside.replace(path)
+    return path
+
+
+def encode(name: FileName, cases: Sequence[Case], metadata: Mapping[str, Any]) -> bytes:
+    """The bytes of the file: UTF-8, the same for the same arguments everywhere."""
+    lines = ",\n".join(_json(_raw_case(name, case)) for case in cases)
+    body = f"[\n{lines}\n]" if cases else "[]"
+    return f'{{"metadata": {_json(dict(metadata))},\n"cases": {body}}}\n'.encode()
+
+
+def _raw_case(name: FileName, case: Case) -> dict[str, Any]:
+    own_id = case.case_id.removeprefix(f"{name.stem}/")
+    if own_id == case.case_id:
+        raise ValueError(f"case {case.case_id} does not belong in {name.format()}")
+    is_number = own_id.isdecimal() and str(int(own_id)) == own_id
+    return {
+        "id": int(own_id) if is_number else own_id,
+        "context": case.context,
+        "query": case.query,
+        "options": [{"label": o.label, "text": o.text, "type": o.type} for o in case.options],
+        "answer": case.answer,
+        "metadata": dict(case.metadata),
+    }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
