@@ -22,7 +22,7 @@ from brb_jax.results.statistics import ratio, wilson_interval
 
 DIMENSIONS = ("task", "domain", "k", "edit_k", "m")
 OLD_RULE = "old_rule"
-SIMILAR_TYPES = ("retrieval_similar", "surface_similar")
+SIMILAR_TYPES = {"retrieval_similar", "surface_similar"}
 
 
 def summarise(
@@ -142,30 +142,32 @@ def _wrong_types(ok: Sequence[Sample]) -> dict[str, dict[str, Any]]:
         `random_share` if options were drawn at random; `share_of_errors` with its 95 % interval `wilson`, and
         `random_share_of_errors` if every error were a draw from its case's wrong options.
     """
-    errors = [sample for sample in ok if sample.prediction != sample.answer]
+    # Cases differ in what they offer by task only, so few kinds of cases stand for all.
+    kinds = Counter(_types(sample) for sample in ok)
+    kinds_of_errors = Counter(_types(sample) for sample in ok if sample.prediction != sample.answer)
+    chosen = Counter(sample.chosen_type for sample in ok)
     # Backwards, so that the last place a type has in any task counts: `random_wrong` stays last.
     known = [type_ for task in TASKS.values() for type_ in task.wrong_types][::-1]
-    offered = {option.type for sample in ok for option in sample.options} - {CORRECT}
     table = {}
-    for type_ in sorted(offered, key=known.index, reverse=True):
-        count = sum(sample.chosen_type == type_ for sample in ok)
+    for type_ in sorted(set().union(*kinds) - {CORRECT}, key=known.index, reverse=True):
+        offering = {types: cases for types, cases in kinds.items() if type_ in types}
+        errors_offering = {types: cases for types, cases in kinds_of_errors.items() if type_ in types}
+        random_errors = sum(cases / (len(types) - 1) for types, cases in errors_offering.items())
         table[type_] = {
-            "count": count,
-            "offered": sum(_offers(sample, type_) for sample in ok),
-            "share": ratio(count, len(ok)),
-            "random_share": ratio(sum(_offers(s, type_) / len(s.options) for s in ok), len(ok)),
-            "share_of_errors": ratio(count, len(errors)),
-            "wilson": wilson_interval(count, len(errors)),
-            "random_share_of_errors": ratio(
-                sum(_offers(s, type_) / (len(s.options) - 1) for s in errors), len(errors)
-            ),
+            "count": chosen[type_],
+            "offered": sum(offering.values()),
+            "share": ratio(chosen[type_], len(ok)),
+            "random_share": ratio(sum(cases / len(types) for types, cases in offering.items()), len(ok)),
+            "share_of_errors": ratio(chosen[type_], kinds_of_errors.total()),
+            "wilson": wilson_interval(chosen[type_], kinds_of_errors.total()),
+            "random_share_of_errors": ratio(random_errors, kinds_of_errors.total()),
         }
     return table
 
 
 def _update_rate(ok: Sequence[Sample]) -> dict[str, Any]:
-    revised = Counter(sample.chosen_type for sample in ok if _offers(sample, OLD_RULE))
-    updated, outdated = revised[CORRECT], revised[OLD_RULE]
+    chosen = Counter(sample.chosen_type for sample in ok if OLD_RULE in _types(sample))
+    updated, outdated = chosen[CORRECT], chosen[OLD_RULE]
     return {
         "rate": ratio(updated, updated + outdated),
         "wilson": wilson_interval(updated, updated + outdated),
@@ -175,15 +177,12 @@ def _update_rate(ok: Sequence[Sample]) -> dict[str, Any]:
 
 
 def _retrieval_bias(ok: Sequence[Sample]) -> dict[str, Any]:
-    offered = [sample for sample in ok if any(_offers(sample, type_) for type_ in SIMILAR_TYPES)]
+    offered = [sample for sample in ok if SIMILAR_TYPES & set(_types(sample))]
     count = sum(sample.chosen_type in SIMILAR_TYPES for sample in offered)
     return {
         "share": ratio(count, len(offered)),
         "wilson": wilson_interval(count, len(offered)),
-        "random_share": ratio(
-            sum(sum(o.type in SIMILAR_TYPES for o in s.options) / len(s.options) for s in offered),
-            len(offered),
-        ),
+        "random_share": ratio(sum(1 / len(sample.options) for sample in offered), len(offered)),
         "count": count,
         "offered": len(offered),
     }
@@ -218,5 +217,5 @@ def _index(sample: Sample, label: str) -> int:
     return [option.label for option in sample.options].index(label)
 
 
-def _offers(sample: Sample, type_: str) -> bool:
-    return any(option.type == type_ for option in sample.options)
+def _types(sample: Sample) -> tuple[str, ...]:
+    return tuple(sorted(option.type for option in sample.options))

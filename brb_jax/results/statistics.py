@@ -105,8 +105,13 @@ def calibration(
     """
     if not scores:
         return None
-    log_probabilities = [scipy.special.log_softmax(np.asarray(case, np.float64)) for case in scores]
-    confidence = np.exp([case.max() for case in log_probabilities])
+    # Cases with fewer options are filled up with impossible ones.
+    padded = np.full((len(scores), max(map(len, scores))), -np.inf)
+    for row, case in zip(padded, scores, strict=True):
+        row[: len(case)] = case
+    log_probabilities = scipy.special.log_softmax(padded, axis=1)
+    probabilities = np.exp(log_probabilities)
+    confidence = probabilities.max(axis=1)
     correct = np.equal(answers, choices)
     bin_of = np.minimum((confidence * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
     bins = [
@@ -120,12 +125,9 @@ def calibration(
         for index in range(CALIBRATION_BINS)
         if (bin_of == index).any()
     ]
-    pairs = list(zip(log_probabilities, answers, strict=True))
     return Calibration(
         ece=sum(b["cases"] * abs(b["accuracy"] - b["confidence"]) for b in bins) / len(scores),
-        brier=float(
-            np.mean([((np.exp(case) - np.eye(len(case))[answer]) ** 2).sum() for case, answer in pairs])
-        ),
-        nll=float(np.mean([-case[answer] for case, answer in pairs])),
+        brier=float(((probabilities - np.eye(padded.shape[1])[list(answers)]) ** 2).sum(axis=1).mean()),
+        nll=float(-log_probabilities[np.arange(len(scores)), list(answers)].mean()),
         bins=bins,
     )
