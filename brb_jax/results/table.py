@@ -1,0 +1,129 @@
+"""`results.json` ─► tables for a terminal, readable too where output goes to a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import IO, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+WIDTH = 100
+NONE = "n/a"
+
+
+def print_tables(results: Mapping[str, Any], file: IO[str] | None = None) -> None:
+    """Prints accuracy by task, kinds of error, and what MemoryRev says about updating.
+
+    Args:
+        results: From `metrics.summarise`.
+        file: Where to; standard output by default. At most 100 columns are used, and colours only on a
+            terminal.
+    """
+    file = file or sys.stdout
+    console = Console(file=file, highlight=False)
+    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    console.print(_accuracy_table(results))
+    if results["overall"]["wrong_types"]:
+        console.print(_wrong_type_table(results))
+    console.print(_sentences(results["overall"]))
+
+
+def percent(share: float | None) -> str:
+    """A share as per cent with one decimal.
+
+    >>> percent(0.625), percent(None)
+    ('62.5 %', 'n/a')
+    """
+    return NONE if share is None else f"{100 * share:.1f} %"
+
+
+def percent_interval(interval: Sequence[float] | None) -> str:
+    """An interval of shares as per cent.
+
+    >>> percent_interval([0.49016, 0.94333])
+    '49.0 … 94.3'
+    """
+    return NONE if interval is None else f"{100 * interval[0]:.1f} … {100 * interval[1]:.1f}"
+
+
+def excluded(cell: Mapping[str, Any]) -> str:
+    """The cases of a cell that entered no accuracy, by reason.
+
+    >>> excluded({"overlong": 3, "error": 0, "skipped": 1})
+    '3 overlong, 1 skipped'
+    """
+    return ", ".join(f"{cell[s]} {s}" for s in ("overlong", "error", "skipped") if cell[s]) or "none"
+
+
+def _accuracy_table(results: Mapping[str, Any]) -> Table:
+    table = _table(f"Accuracy by task (selection: {results['selection']})")
+    for column in ("cases", "accuracy", "95 % interval", "chance", "tied"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("excluded")
+    for cell in results["by"]["task"]:
+        table.add_row(cell["task"], *_accuracy_row(cell))
+    table.add_section()
+    table.add_row("all", *_accuracy_row(results["overall"]))
+    return table
+
+
+def _accuracy_row(cell: Mapping[str, Any]) -> list[str]:
+    # Where cases share contexts, Wilson's interval takes them for more evidence than they are.
+    interval = cell["bootstrap"] or cell["wilson"]
+    return [
+        str(cell["ok"]),
+        percent(cell["accuracy"]),
+        percent_interval(interval),
+        percent(cell["chance"]),
+        str(cell["tied"]),
+        excluded(cell),
+    ]
+
+
+def _wrong_type_table(results: Mapping[str, Any]) -> Table:
+    table = _table("What was chosen instead, and how often a random choice would")
+    table.add_column("option", no_wrap=True)
+    for column in ("chosen", "of answers", "at random", "of errors", "at random"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for cell in results["by"]["task"]:
+        for i, (type_, row) in enumerate(cell["wrong_types"].items()):
+            table.add_row(
+                cell["task"] if i == 0 else "",
+                type_,
+                str(row["count"]),
+                percent(row["share"]),
+                percent(row["random_share"]),
+                percent(row["share_of_errors"]),
+                percent(row["random_share_of_errors"]),
+            )
+        table.add_section()
+    return table
+
+
+def _sentences(overall: Mapping[str, Any]) -> str:
+    update, bias = overall["update_rate"], overall["retrieval_bias"]
+    lines = []
+    if update["correct"] + update["old_rule"]:
+        lines.append(
+            f"Update rate (MemoryRev): {percent(update['rate'])} ({percent_interval(update['wilson'])}): "
+            f"{update['correct']} correct, {update['old_rule']} by the old rule."
+        )
+    if bias["offered"]:
+        lines.append(
+            f"Retrieval bias: the similar option was chosen in {percent(bias['share'])} "
+            f"of {bias['offered']} cases ({percent(bias['random_share'])} at random)."
+        )
+    rules = overall["accuracy_by_rule"].items()
+    lines.append(
+        "Accuracy by selection rule: " + ", ".join(f"{rule} {percent(a)}" for rule, a in rules) + "."
+    )
+    return "\n".join(lines)
+
+
+def _table(title: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("task", no_wrap=True)
+    return table

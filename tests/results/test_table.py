@@ -1,0 +1,61 @@
+import io
+
+import pytest
+from result_cases import make_sample
+
+from brb_jax.data.filename import FileName
+from brb_jax.results.metrics import summarise
+from brb_jax.results.table import print_tables
+
+SAMPLES = [
+    *[make_sample([-1.0, -2.0, -3.0], context=str(i)) for i in range(8)],
+    *[make_sample([-2.0, -1.0, -3.0], context=str(i)) for i in range(8, 10)],
+    make_sample(None),
+    *[
+        make_sample([-1.0, -2.0, -3.0, -4.0], task="MemoryRev", k=2, edit_k=1, context=f"{i}")
+        for i in range(3)
+    ],
+    make_sample([-2.0, -3.0, -1.0, -4.0], task="MemoryRev", k=2, edit_k=1, context="z"),
+]
+SKIPPED = [FileName("words", "MemoryRet", None, None, 70)] * 2
+
+
+def printed(results):
+    file = io.StringIO()
+    print_tables(results, file)
+    return file.getvalue()
+
+
+def row(text, start):
+    """The cells of the first line that starts with `start`, behind it."""
+    line = next(line for line in text.splitlines() if line.split()[:1] == [start])
+    return " ".join(line.split()[1:])
+
+
+def test_the_tables_say_what_the_results_hold():
+    text = printed(summarise(SAMPLES, skipped=SKIPPED))
+    # Wilson's interval of 8 in 10, as in the literature: 49.0 to 94.3 per cent.
+    assert row(text, "MemoryRet") == "10 80.0 % 49.0 … 94.3 33.3 % 0 1 overlong, 2 skipped"
+    assert row(text, "MemoryRev") == "4 75.0 % 30.1 … 95.4 25.0 % 0 none"
+    assert row(text, "old_rule") == "1 25.0 % 25.0 % 100.0 % 33.3 %"
+    assert "Update rate (MemoryRev): 75.0 % (30.1 … 95.4): 3 correct, 1 by the old rule." in text
+    assert "similar option was chosen in 14.3 % of 14 cases (31.0 % at random)." in text
+    assert "Accuracy by selection rule: logprob 78.6 %" in text
+
+
+def test_where_contexts_are_shared_the_interval_is_over_contexts():
+    results = summarise(SAMPLES)
+    low, high = results["overall"]["bootstrap"]
+    assert f"{100 * low:.1f} … {100 * high:.1f}" in row(printed(results), "all")
+
+
+def test_off_a_terminal_there_are_no_colours_and_no_more_than_100_columns():
+    text = printed(summarise(SAMPLES, skipped=SKIPPED))
+    assert "\x1b" not in text
+    assert max(len(line) for line in text.splitlines()) <= 100
+
+
+@pytest.mark.parametrize("samples", [[], [make_sample(None)]])
+def test_nothing_counted_is_not_available(samples):
+    text = printed(summarise(samples))
+    assert row(text, "all").startswith("0 n/a n/a n/a")
