@@ -1,0 +1,261 @@
+"""The decoder: one Flax NNX model that a `DecoderConfig` turns into any supported family.
+
+Layers are stacked on a leading axis and scanned. What differs by layer (window, rotary table) is looked up by the
+layer's kind inside the scan. The residual stream, norms, rotary phases and softmax are float32; matrix products take
+operands of `dtype` and accumulate in float32.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+from jaxtyping import Array, Float, Int
+
+from brb_jax.models import rotary
+from brb_jax.models.attention import NO_WINDOW, BlockPairs, block_pairs, block_size, tree_attention
+from brb_jax.models.config import DecoderConfig
+from brb_jax.models.partitioning import constrain
+
+_ACTIVATIONS = {
+    "silu": jax.nn.silu,
+    "gelu": lambda x: jax.nn.gelu(x, approximate=False),
+    "gelu_tanh": lambda x: jax.nn.gelu(x, approximate=True),
+}
+
+
+def _precision(dtype: jnp.dtype) -> jax.lax.Precision | None:
+    """float32 means float32: accelerators would otherwise round the operands of a float32 product."""
+    return jax.lax.Precision.HIGHEST if dtype == jnp.float32 else None
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class LayerView:
+    """What a layer of one kind sees of the input; with a leading axis over kinds until the scan picks one."""
+
+    cosine_BTh: Float[Array, "... B T h"]
+    sine_BTh: Float[Array, "... B T h"]
+    window: Int[Array, "..."]
+    pairs: BlockPairs
+    positions_BT: Int[Array, "... B T"]
+    subtree_end_BT: Int[Array, "... B T"]
+
+
+def layer_views(
+    config: DecoderConfig, positions_BT: Int[Array, "B T"], subtree_end_BT: Int[Array, "B T"]
+) -> LayerView:
+    """The views of all layer kinds, stacked: computed once, before the scan."""
+    block = block_size(positions_BT.shape[1])
+    views = []
+    for kind in config.layer_kinds:
+        cosine_BTh, sine_BTh = rotary.phases(positions_BT, rotary.frequencies(config.head_dim, kind))
+        window = jnp.asarray(NO_WINDOW if kind.window is None else kind.window, jnp.int32)
+        pairs = block_pairs(subtree_end_BT, positions_BT, window, block)
+        views.append(LayerView(cosine_BTh, sine_BTh, window, pairs, positions_BT, subtree_end_BT))
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *views)
+
+
+def _parameter(value: Array, logical_axes: Sequence[str | None]) -> nnx.Param:
+    """A parameter that knows its logical axes; it is placed on a mesh when it is loaded, not when it is declared."""
+    return nnx.Param(value, out_sharding=tuple(logical_axes), eager_sharding=False)
+
+
+class Linear(nnx.Module):
+    """A product with a kernel of any rank, `[*inputs, *outputs]`, contracted over its input axes; float32 result."""
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        logical_axes: Sequence[str],
+        *,
+        num_inputs: int = 1,
+        bias: bool = False,
+        dtype: jnp.dtype,
+        rngs: nnx.Rngs,
+    ):
+        self.num_inputs = num_inputs
+        init = jax.nn.initializers.normal(float(np.prod(shape[:num_inputs])) ** -0.5)
+        self.kernel = _parameter(init(rngs.params(), shape, dtype), logical_axes)
+        if bias:
+            self.bias = _parameter(init(rngs.params(), shape[num_inputs:], dtype), logical_axes[num_inputs:])
+
+    def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+        kernel = self.kernel[...]
+        y = jnp.tensordot(
+            x.astype(kernel.dtype),
+            kernel,
+            axes=self.num_inputs,
+            precision=_precision(kernel.dtype),
+            preferred_element_type=jnp.float32,
+        )
+        return y + self.bias[...].astype(jnp.float32) if hasattr(self, "bias") else y
+
+
+class RMSNorm(nnx.Module):
+    """x / rms(x) · (offset + scale), in float32. Zhang & Sennrich (2019)."""
+
+    def __init__(
+        self, width: int, logical_axis: str | None, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs
+    ):
+        self.eps, self.offset = config.norm_eps, config.norm_offset
+        init = jax.nn.initializers.normal(0.1)(rngs.params(), (width,), dtype) + (1 - config.norm_offset)
+        self.scale = _parameter(init.astype(dtype), (logical_axis,))
+
+    def __call__(self, x: Float[Array, "... W"]) -> Float[Array, "... W"]:
+        mean_square = jnp.mean(jnp.square(x), axis=-1, keepdims=True)
+        scale = self.scale[...].astype(jnp.float32)
+        return x * jax.lax.rsqrt(mean_square + self.eps) * (self.offset + scale if self.offset else scale)
+
+
+class Attention(nnx.Module):
+    """Grouped-query attention with rotary positions over the prefix tree."""
+
+    def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
+        c = config
+        self.config = c
+        options = {"bias": c.attention_bias, "dtype": dtype, "rngs": rngs}
+        kv_shape, kv_axes = (c.d_model, c.num_kv_heads, c.head_dim), ("embed", "kv_heads", "head_dim")
+        self.query = Linear((c.d_model, c.num_heads, c.head_dim), ("embed", "heads", "head_dim"), **options)
+        self.key = Linear(kv_shape, kv_axes, **options)
+        self.value = Linear(kv_shape, kv_axes, **options)
+        self.out = Linear(
+            (c.num_heads, c.head_dim, c.d_model), ("heads", "head_dim", "embed"), num_inputs=2, **options
+        )
+        if c.qk_norm:
+            self.query_norm = RMSNorm(c.head_dim, "head_dim", c, dtype=dtype, rngs=rngs)
+            self.key_norm = RMSNorm(c.head_dim, "head_dim", c, dtype=dtype, rngs=rngs)
+
+    def __call__(self, x_BTD: Float[Array, "B T D"], view: LayerView) -> Float[Array, "B T D"]:
+        q_BTNH, k_BTKH, v_BTKH = self.query(x_BTD), self.key(x_BTD), self.value(x_BTD)
+        if self.config.qk_norm:
+            q_BTNH, k_BTKH = self.query_norm(q_BTNH), self.key_norm(k_BTKH)
+        q_BTNH = rotary.rotate(q_BTNH, view.cosine_BTh, view.sine_BTh) * self.config.attention_scale
+        k_BTKH = rotary.rotate(k_BTKH, view.cosine_BTh, view.sine_BTh)
+        dtype = self.query.kernel[...].dtype
+        q_BTNH = constrain(q_BTNH.astype(dtype), "batch", None, "heads", "head_dim")
+        k_BTKH = constrain(k_BTKH.astype(dtype), "batch", None, "kv_heads", "head_dim")
+        v_BTKH = constrain(v_BTKH.astype(dtype), "batch", None, "kv_heads", "head_dim")
+        return self.out(
+            tree_attention(
+                q_BTNH,
+                k_BTKH,
+                v_BTKH,
+                view.subtree_end_BT,
+                view.positions_BT,
+                view.pairs,
+                window=view.window,
+                softcap=self.config.attention_softcap,
+                precision=_precision(dtype),
+            )
+        )
+
+
+class MLP(nnx.Module):
+    """down(activation(gate(x)) · up(x))."""
+
+    def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
+        self.activation = config.activation
+        options = {"bias": config.mlp_bias, "dtype": dtype, "rngs": rngs}
+        self.gate = Linear((config.d_model, config.d_mlp), ("embed", "mlp"), **options)
+        self.up = Linear((config.d_model, config.d_mlp), ("embed", "mlp"), **options)
+        self.down = Linear((config.d_mlp, config.d_model), ("mlp", "embed"), **options)
+
+    def __call__(self, x_BTD: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
+        hidden_BTF = _ACTIVATIONS[self.activation](self.gate(x_BTD)) * self.up(x_BTD)
+        return self.down(constrain(hidden_BTF, "batch", None, "mlp"))
+
+
+class DecoderLayer(nnx.Module):
+    """Pre-norm attention and MLP around the residual stream, with Gemma's post-norms where the config has them."""
+
+    def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
+        def norm() -> RMSNorm:
+            return RMSNorm(config.d_model, "embed", config, dtype=dtype, rngs=rngs)
+
+        self.post_norms = config.post_norms
+        self.attention_norm, self.attention = norm(), Attention(config, dtype=dtype, rngs=rngs)
+        self.mlp_norm, self.mlp = norm(), MLP(config, dtype=dtype, rngs=rngs)
+        if config.post_norms:
+            self.post_attention_norm, self.post_mlp_norm = norm(), norm()
+
+    def __call__(self, x_BTD: Float[Array, "B T D"], view: LayerView) -> Float[Array, "B T D"]:
+        attended_BTD = self.attention(self.attention_norm(x_BTD), view)
+        x_BTD += self.post_attention_norm(attended_BTD) if self.post_norms else attended_BTD
+        hidden_BTD = self.mlp(self.mlp_norm(x_BTD))
+        x_BTD += self.post_mlp_norm(hidden_BTD) if self.post_norms else hidden_BTD
+        return constrain(x_BTD, "batch", None, None)
+
+
+class Embedder(nnx.Module):
+    """The token table, `[V, D]`."""
+
+    def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
+        table = jax.nn.initializers.normal(1.0)(rngs.params(), (config.vocab_size, config.d_model), dtype)
+        self.table = _parameter(table, ("vocab", "embed"))
+
+
+class Decoder(nnx.Module):
+    """Tokens in a tree ─► hidden states ─► logits at the positions asked for."""
+
+    def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype = jnp.float32, rngs: nnx.Rngs):
+        self.config = config
+        self.embedder = Embedder(config, dtype=dtype, rngs=rngs)
+
+        @nnx.split_rngs(splits=config.num_layers)
+        @nnx.vmap(in_axes=0, out_axes=0, transform_metadata={nnx.PARTITION_NAME: "layers"})
+        def stacked_layers(rngs: nnx.Rngs) -> DecoderLayer:
+            return DecoderLayer(config, dtype=dtype, rngs=rngs)
+
+        self.layers = stacked_layers(rngs)
+        self.final_norm = RMSNorm(config.d_model, "embed", config, dtype=dtype, rngs=rngs)
+        if not config.tie_embeddings:
+            self.unembedding = Linear(
+                (config.d_model, config.vocab_size), ("embed", "vocab"), dtype=dtype, rngs=rngs
+            )
+
+    def hidden_states(
+        self,
+        tokens_BT: Int[Array, "B T"],
+        positions_BT: Int[Array, "B T"],
+        subtree_end_BT: Int[Array, "B T"],
+    ) -> Float[Array, "B T D"]:
+        """Normed hidden state of every slot, float32. Arguments as in `tokens/rows.py`."""
+        # Rows are looked up in a table that is whole along `embed`: the result is then split by batch alone.
+        table_VD = constrain(self.embedder.table[...], "vocab", None)
+        x_BTD = jnp.take(table_VD, tokens_BT, axis=0).astype(jnp.float32)
+        if self.config.embedding_scale != 1.0:
+            x_BTD *= self.config.embedding_scale
+        x_BTD = constrain(x_BTD, "batch", None, None)
+        views = layer_views(self.config, positions_BT, subtree_end_BT)
+        graph, stacked = nnx.split(self.layers)
+
+        def apply_layer(x_BTD, scanned):
+            parameters, kind = scanned
+            view = jax.tree.map(lambda leaf: leaf[kind], views)
+            return nnx.merge(graph, parameters)(x_BTD, view), None
+
+        pattern = jnp.asarray(self.config.layer_pattern, jnp.int32)
+        x_BTD, _ = jax.lax.scan(apply_layer, x_BTD, (stacked, pattern))
+        return self.final_norm(x_BTD)
+
+    def logits(self, hidden_BSD: Float[Array, "B S D"]) -> Float[Array, "B S V"]:
+        """Float32 logits of normed hidden states. Give it only the positions that are scored."""
+        if self.config.tie_embeddings:
+            table_VD = self.embedder.table[...]
+            logits_BSV = jnp.einsum(
+                "bsd,vd->bsv",
+                hidden_BSD.astype(table_VD.dtype),
+                table_VD,
+                precision=_precision(table_VD.dtype),
+                preferred_element_type=jnp.float32,
+            )
+        else:
+            logits_BSV = self.unembedding(hidden_BSD)
+        if self.config.logit_softcap is not None:
+            logits_BSV = self.config.logit_softcap * jnp.tanh(logits_BSV / self.config.logit_softcap)
+        return constrain(logits_BSV, "batch", None, "vocab")

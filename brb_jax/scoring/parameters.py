@@ -1,0 +1,36 @@
+"""The decoder's parameters on a mesh: shapes and shardings first, then the checkpoint's arrays straight into place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jax.sharding import Mesh, NamedSharding
+
+from brb_jax.models.config import DecoderConfig
+from brb_jax.models.decoder import Decoder
+from brb_jax.models.partitioning import partition_spec
+
+
+def abstract_decoder(config: DecoderConfig, dtype: jnp.dtype) -> tuple[nnx.GraphDef, nnx.State]:
+    """The decoder's static part, and its parameters as shapes: no memory, no device."""
+    return nnx.split(nnx.eval_shape(lambda: Decoder(config, dtype=dtype, rngs=nnx.Rngs(0))))
+
+
+def abstract_parameters(state: nnx.State, mesh: Mesh) -> dict[str, Any]:
+    """A nested dict of `jax.ShapeDtypeStruct`, each with its sharding on `mesh`: what a checkpoint is loaded into."""
+
+    def place(variable: nnx.Variable) -> jax.ShapeDtypeStruct:
+        value = variable.get_value()
+        spec = partition_spec(value.shape, variable.get_metadata("out_sharding"), dict(mesh.shape))
+        return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=NamedSharding(mesh, spec))
+
+    return nnx.to_pure_dict(jax.tree.map(place, state, is_leaf=lambda leaf: isinstance(leaf, nnx.Variable)))
+
+
+def with_values(state: nnx.State, parameters: dict[str, Any]) -> nnx.State:
+    """The abstract state with a loaded nested dict of arrays in place of its shapes."""
+    nnx.replace_by_pure_dict(state, parameters)
+    return state
