@@ -79,11 +79,11 @@ def encode_cases(
     for batch in _batches(cases, option_delimiter):
         encodings = _encode_texts(batch, tokenizer)
         for case, rendered in batch:
+            for continuation in rendered.continuations:
+                _check_whole(case, rendered.prompt + continuation, encodings, tokenizer)
             spans, differs = _spans(case, rendered, encodings, tokenizer, boundary)
             _check_ids(case, spans, tokenizer, vocab_size)
-            special = any(
-                tokenizer.spells_special(encodings[rendered.prompt + c].ids) for c in rendered.continuations
-            )
+            special = any(tokenizer.spells_special(encodings[rendered.prompt + c].ids) for c in rendered.continuations)
             spans, note, context_tokens = _fit(spans, tokenizer, max_length, overlong)
             notes = [*_notes(rendered), *([note] if note else [])]
             case_index = len(tokenized)
@@ -173,6 +173,16 @@ def _prefixed(span: _Span, prefix: tuple[int, ...]) -> _Span:
     return _Span(np.concatenate([np.asarray(prefix, np.int32), span.ids]), span.scored_from + len(prefix))
 
 
+def _check_whole(case: Case, text: str, encodings: dict[str, Encoding], tokenizer: Tokenizer) -> None:
+    """A vocabulary that cannot spell a character may leave it out; all later offsets are then too small."""
+    end = encodings[text].end
+    if end < len(text.rstrip()):
+        raise EncodingError(
+            f"Case {case.case_id}: the tokenizer {tokenizer.path} drops characters: its tokens end at character "
+            f"{end} of {len(text)}, so an option's tokens cannot be told from the prompt's."
+        )
+
+
 def _check_ids(case: Case, spans: Sequence[_Span], tokenizer: Tokenizer, vocab_size: int) -> None:
     """JAX would read row −1 or NaN for an id outside the table and go on."""
     for span in spans:
@@ -210,8 +220,7 @@ def _fit(
     if overlong == "skip" or excess > cuttable:
         return [], f"needs {inputs} tokens, limit {max_length}", longest.scored_from
     cut = [
-        _Span(np.concatenate([span.ids[:kept], span.ids[kept + excess :]]), span.scored_from - excess)
-        for span in spans
+        _Span(np.concatenate([span.ids[:kept], span.ids[kept + excess :]]), span.scored_from - excess) for span in spans
     ]
     return cut, f"truncated {excess} tokens", longest.scored_from
 

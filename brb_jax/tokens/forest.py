@@ -88,9 +88,7 @@ def build_forest(requests: Sequence[Request], sharing: Sharing) -> Forest:
         groups = [indices]
     else:
         indices.sort(key=lambda i: requests[i].case_index)
-        groups = [
-            list(group) for _, group in itertools.groupby(indices, key=lambda i: requests[i].case_index)
-        ]
+        groups = [list(group) for _, group in itertools.groupby(indices, key=lambda i: requests[i].case_index)]
     order: list[int] = []
     shared: list[int] = []
     for group in groups:
@@ -153,9 +151,7 @@ def _cheapest_segments(reached: np.ndarray, before: np.ndarray, max_slots: int) 
     """Segments `(i, j)`, j exclusive, of sizes `reached[j - 1] - before[i] ≤ max_slots`."""
     if len(reached) == 1:
         return [(0, 1)]
-    lowest = np.searchsorted(
-        before, reached - max_slots
-    )  # `before` ascends: dropping a leaf never adds slots
+    lowest = np.searchsorted(before, reached - max_slots)  # `before` ascends: dropping a leaf never adds slots
     best = np.zeros(len(reached) + 1)
     last_start = np.zeros(len(reached), np.int64)
     for j in range(len(reached)):
@@ -201,8 +197,6 @@ def lay_out(forest: Forest, pieces: Sequence[Piece], length: int) -> Row:
         end_at_depth = np.full(deepest, slot, np.int32)
         for here, shared, depth in reversed(branches):
             subtree_end_T[here] = end_at_depth[shared:depth]
-            end_at_depth[shared:] = (
-                here.start
-            )  # nodes of the leaf before that this one does not share end here
+            end_at_depth[shared:] = here.start  # nodes of the leaf before that this one does not share end here
     slots_S, targets_S, requests_S = (np.concatenate(arrays) for arrays in zip(*scored, strict=True))
     return Row(tokens_T, positions_T, subtree_end_T, slots_S, targets_S, requests_S)

@@ -46,6 +46,15 @@ class Encoding:
         """
         return np.asarray(self.rust.offsets, np.int32).reshape(-1, 2)
 
+    @property
+    def end(self) -> int:
+        """One past the last character the last token covers; 0 without tokens."""
+        if not len(self.ids):
+            return 0
+        characters = self.rust.token_to_chars(len(self.ids) - 1)
+        assert characters is not None, "only tokens of a post-processor have none, and there is none"
+        return characters[1]
+
     def first_token_in(self, start: int, stop: int) -> int:
         """Index of the first token that covers a character of `start:stop`; `len(ids)` if none does."""
         # Over all characters, because a normalizer may drop the first ones (they have no token then).

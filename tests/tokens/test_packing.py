@@ -143,9 +143,7 @@ def test_requests_longer_than_a_first_sort_key_share_all_they_can():
     rng = np.random.default_rng(0)
     context = rng.integers(0, 2**31 - 1, 3000).tolist()
     lengths = (255, 256, 257, 767, 768, 769, 2999)
-    requests = [
-        request(i, 0, [*context[:n], *tail], n) for i, n in enumerate(lengths) for tail in ((7, 7), (9, 7))
-    ]
+    requests = [request(i, 0, [*context[:n], *tail], n) for i, n in enumerate(lengths) for tail in ((7, 7), (9, 7))]
     assert plan(requests, batch_tokens=8192).work.tree_tokens == brute_force_trie_size(requests)
 
 
@@ -162,11 +160,7 @@ def test_cuts_are_the_cheapest_partition(requests, slack):
 
     def cost(bounds: tuple[int, ...]) -> float:
         sizes = [trie_size(a, b) for a, b in itertools.pairwise(bounds)]
-        return (
-            sum(s + float(attention_cost(np.asarray(s))) for s in sizes)
-            if max(sizes) <= max_slots
-            else np.inf
-        )
+        return sum(s + float(attention_cost(np.asarray(s))) for s in sizes) if max(sizes) <= max_slots else np.inf
 
     n = len(requests)
     inner = [c for k in range(n) for c in itertools.combinations(range(1, n), k)]
