@@ -18,7 +18,7 @@ from brb_jax.generator.file import write_file
 from brb_jax.generator.spec import REVISIONS, FileSpec, SpecError
 
 _OUT = flags.DEFINE_string(
-    "out", None, "Directory to write into; created if missing. May be gs://….", required=True
+    "out", None, "Directory to write into; created if missing. May be gs://bucket/dir.", required=True
 )
 _DOMAINS = flags.DEFINE_list("domains", list(DOMAINS), f"Any of {', '.join(DOMAINS)}, separated by commas.")
 _TASKS = flags.DEFINE_list("tasks", list(TASKS), f"Any of {', '.join(TASKS)}, separated by commas.")
@@ -53,6 +53,8 @@ def config_from_flags() -> GenerateConfig:
     Raises:
         SpecError: The flags contradict each other.
     """
+    if not (_DOMAINS.value and _TASKS.value):
+        raise SpecError("no files to write: --domains and --tasks must each name at least one")
     return GenerateConfig(
         out=_OUT.value,
         files=tuple(

@@ -39,6 +39,6 @@ def answer_index(answer: Any, texts: Sequence[str]) -> int:
     if not readings:
         raise ValueError(f"the answer {answer!r} names none of the {len(texts)} options")
     if len(readings) > 1:
-        named = " or ".join("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i] for i in sorted(readings))
+        named = " or ".join(chr(ord("A") + i) for i in sorted(readings))
         raise ValueError(f"the answer {answer!r} could mean option {named}")
     return readings.pop()

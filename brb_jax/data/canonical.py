@@ -20,60 +20,39 @@ _OPTION_FORM = '{"label": "A", "text": "…", "type": "…"}'
 _BAD_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
 
-def check_case(raw: Any, place: int, name: FileName) -> tuple[str, Case | None, list[Problem]]:
+def check_case(raw: Any, name: FileName) -> tuple[str | None, Case | None, list[Problem]]:
     """Checks one case.
 
     Args:
         raw: The value as parsed by `strict_json.loads`.
-        place: Its 0-based place in the file.
         name: What the file's name says.
 
     Returns:
-        How to refer to the case, the case if it is sound, and else everything that is wrong with it.
+        The case's own id if it has a usable one, the case if it is sound, and else everything wrong with it.
     """
-    shown_id = f"#{place}"
     if not isinstance(raw, dict):
-        return shown_id, None, [(f"is a {type(raw).__name__}, not an object", "write it as an object")]
-    own_id = raw.get("id")
+        return None, None, [(f"is a {type(raw).__name__}, not an object", "write it as an object")]
     problems = [(problem, "correct the file") for problem in strict_json.faults(raw)]
     missing = [key for key in _KEYS if key not in raw]
     if missing:
         problems.append((f"lacks {', '.join(missing)}; its keys are {list(raw)}", "add what is missing"))
-    if (isinstance(own_id, str) and own_id) or (isinstance(own_id, int) and not isinstance(own_id, bool)):
-        shown_id = str(own_id) if _BAD_CHARACTER.search(str(own_id)) is None else shown_id
-    elif "id" in raw:
-        problems.append((f"its id is {own_id!r}", "make it a number or a non-empty text"))
+    own_id, id_problems = _check_id(raw["id"]) if "id" in raw else (None, [])
+    problems += id_problems
     texts = {key: raw[key] for key in ("context", "query") if key in raw}
     for key, value in texts.items():
         if not isinstance(value, str):
             problems.append((f"its {key} is a {type(value).__name__}", "make it a text"))
-    problems += _bad_characters({"id": own_id, **texts})
-    options, option_problems = _check_options(raw.get("options", []), TASKS[name.task])
-    problems += option_problems if "options" in raw else []
-    answer = -1
+    problems += _bad_characters(texts)
+    options, option_problems = _check_options(raw["options"], TASKS[name.task]) if "options" in raw else ((), [])
+    problems += option_problems
+    answer = ""
     if options and "answer" in raw:
-        try:
-            answer = answer_index(raw["answer"], [option.text for option in options])
-        except ValueError as error:
-            problems.append((str(error), f"give {FORMS}"))
-        else:
-            if not option_problems and options[answer].type != CORRECT:
-                right = next(option.label for option in options if option.type == CORRECT)
-                problems.append(
-                    (
-                        f"its answer is {options[answer].label} (of type {options[answer].type}), "
-                        f"but the option of type correct is {right}",
-                        "correct the answer or the types",
-                    )
-                )
-    extra = {key: value for key, value in raw.items() if key not in (*_KEYS, "metadata")}
-    metadata = raw.get("metadata", {})
-    if not isinstance(metadata, dict):
-        problems.append((f"its metadata is a {type(metadata).__name__}", "make it an object"))
-    elif clash := sorted(extra.keys() & metadata.keys()):
-        problems.append((f"{', '.join(clash)} stands beside its metadata and in it", "keep one"))
+        answer, answer_problems = _check_answer(raw["answer"], options)
+        problems += answer_problems
+    metadata, metadata_problems = _check_metadata(raw)
+    problems += metadata_problems
     if problems:
-        return shown_id, None, problems
+        return own_id, None, problems
     case = Case(
         case_id=f"{name.stem}/{own_id}",
         domain=name.domain,
@@ -84,10 +63,43 @@ def check_case(raw: Any, place: int, name: FileName) -> tuple[str, Case | None, 
         context=raw["context"],
         query=raw["query"],
         options=options,
-        answer=options[answer].label,
-        metadata={**extra, **metadata},
+        answer=answer,
+        metadata=metadata,
     )
-    return shown_id, case, []
+    return own_id, case, []
+
+
+def _check_id(raw: Any) -> tuple[str | None, list[Problem]]:
+    is_number = isinstance(raw, int) and not isinstance(raw, bool)
+    if not is_number and not (isinstance(raw, str) and raw):
+        return None, [(f"its id is {raw!r}", "make it a number or a non-empty text")]
+    problems = _bad_characters({"id": raw})
+    return (None if problems else str(raw)), problems
+
+
+def _check_answer(raw: Any, options: tuple[Option, ...]) -> tuple[str, list[Problem]]:
+    """The label of the option meant (empty if none is), and what is wrong with it."""
+    try:
+        option = options[answer_index(raw, [option.text for option in options])]
+    except ValueError as error:
+        return "", [(str(error), f"give {FORMS}")]
+    right = [option.label for option in options if option.type == CORRECT]
+    if len(right) == 1 and option.type != CORRECT:
+        problem = f"its answer is {option.label} (of type {option.type}), but of type correct is {right[0]}"
+        return option.label, [(problem, "correct the answer or the types")]
+    return option.label, []
+
+
+def _check_metadata(raw: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    """The case's metadata, with whatever else stands beside the keys of the form."""
+    extra = {key: value for key, value in raw.items() if key not in (*_KEYS, "metadata")}
+    metadata = raw.get("metadata", {})
+    if not isinstance(metadata, dict):
+        return {}, [(f"its metadata is a {type(metadata).__name__}", "make it an object")]
+    clash = sorted(extra.keys() & metadata.keys())
+    if clash:
+        return {}, [(f"{', '.join(clash)} stands both in its metadata and beside it", "keep one")]
+    return {**extra, **metadata}, []
 
 
 def _check_options(raw: Any, task: TaskSpec) -> tuple[tuple[Option, ...], list[Problem]]:
@@ -132,7 +144,7 @@ def _check_options(raw: Any, task: TaskSpec) -> tuple[tuple[Option, ...], list[P
 
 
 def _bad_characters(texts: dict[str, Any]) -> list[Problem]:
-    """NUL ends a string in many tokenizers, a lone surrogate has no UTF-8: neither reaches a model as it is."""
+    """NUL ends a string in many tokenizers, a lone surrogate has no UTF-8: a model would see something else."""
     problems: list[Problem] = []
     for where, text in texts.items():
         if not isinstance(text, str):

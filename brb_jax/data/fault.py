@@ -14,20 +14,22 @@ class Fault:
 
     Attributes:
         file: The file as it was named.
-        case: The case's own id, or its place (`#3`, 0-based) where it has no usable one; None for a fault of
-            the whole file.
+        place: The case's 0-based place in its file; None for a fault of the whole file.
+        case: The case's own id; None where it has no usable one.
         problem: What is wrong.
         remedy: What to do about it.
     """
 
     file: str
+    place: int | None
     case: str | None
     problem: str
     remedy: str
 
     def __str__(self) -> str:
-        case = "" if self.case is None else f", case {self.case}"
-        return f"{self.file}{case}: {self.problem}; {self.remedy}"
+        place = "" if self.place is None else f", case #{self.place}"
+        case = "" if self.case is None else f" (id {self.case})"
+        return f"{self.file}{place}{case}: {self.problem}; {self.remedy}"
 
 
 class DataError(ValueError):

@@ -63,9 +63,7 @@ class FileName:
         """
         match = _PATTERN.fullmatch(name)
         if match is None:
-            raise FileNameError(
-                f"the name {name!r} does not follow {CONVENTION} with a task of {', '.join(TASKS)}"
-            )
+            raise FileNameError(f"the name {name!r} does not follow {CONVENTION} with a task of {', '.join(TASKS)}")
         k, edit_k = (None if match[part] is None else int(match[part]) for part in ("k", "edit_k"))
         return cls(match["domain"], match["task"], k, edit_k, int(match["m"]))
 

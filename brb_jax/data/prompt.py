@@ -1,4 +1,4 @@
-"""Case ─► the text a model is conditioned on and the texts it is scored on (README, "How a case is scored")."""
+"""Case ─► the text a model is conditioned on and those it is scored on (README, "How a case is scored")."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ def render(case: Case, option_delimiter: str = " ") -> RenderedCase:
     RenderedCase(prompt='a -> b\\nc ->', continuations=(' d',))
     """
     prompt = case.context + case.query
-    return RenderedCase(
-        prompt, tuple(continuation(prompt, option.text, option_delimiter) for option in case.options)
-    )
+    return RenderedCase(prompt, tuple(continuation(prompt, option.text, option_delimiter) for option in case.options))
 
 
 def continuation(prompt: str, option_text: str, option_delimiter: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -36,7 +37,7 @@ class Dataset:
     @property
     def num_skipped(self) -> int:
         """How many cases were left out (a case may have several faults)."""
-        return len({(fault.file, fault.case) for fault in self.skipped})
+        return len({(fault.file, fault.place) for fault in self.skipped})
 
 
 def read_cases(
@@ -65,18 +66,21 @@ def read_cases(
     cases: list[Case] = []
     digest = hashlib.sha256()
     for file in files:
-        data = file.read_bytes()
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            faults.append(_file_fault(file, f"cannot be read: {error}", "check the path and its permissions"))
+            continue
         for part in (file.name.encode(), data):
             digest.update(len(part).to_bytes(8, "big") + part)
         file_cases, file_faults = _read_file(file, data)
         cases += file_cases
         faults += file_faults
-    fatal = [fault for fault in faults if on_bad_case == "fail" or fault.case is None]
+    fatal = [fault for fault in faults if on_bad_case == "fail" or fault.place is None]
     if fatal:
         raise DataError(fatal)
-    return Dataset(
-        tuple(cases[:limit]), tuple(faults), tuple(str(file) for file in files), digest.hexdigest()
-    )
+    names = tuple(str(file) for file in files)
+    return Dataset(tuple(cases[:limit]), tuple(faults), names, digest.hexdigest())
 
 
 def _find_files(paths: Iterable[epath.PathLike]) -> tuple[list[epath.Path], list[Fault]]:
@@ -89,41 +93,29 @@ def _find_files(paths: Iterable[epath.PathLike]) -> tuple[list[epath.Path], list
             found = sorted((f for f in path.iterdir() if f.name.endswith(SUFFIX)), key=lambda f: f.name)
             files += found
             if not found:
-                faults.append(
-                    Fault(
-                        str(path),
-                        None,
-                        f"the directory holds no *{SUFFIX} file",
-                        "name another, or the files",
-                    )
-                )
+                faults.append(_file_fault(path, f"the directory holds no *{SUFFIX} file", "name another"))
         elif path.exists():
             files.append(path)
         else:
-            faults.append(Fault(str(path), None, "there is no such file or directory", "check the path"))
+            faults.append(_file_fault(path, "there is no such file or directory", "check the path"))
     if not files and not faults:
-        faults.append(Fault("(no path)", None, "no files were named", "name a file or a directory"))
+        faults.append(_file_fault("(no path)", "no files were named", "name a file or a directory"))
     by_name: dict[str, epath.Path] = {}
     for file in files:
         first = by_name.setdefault(file.name, file)
         if first is not file:
-            faults.append(
-                Fault(
-                    str(file),
-                    None,
-                    f"has the same name as {first}, so their case ids would collide",
-                    "rename one, or leave it out",
-                )
-            )
+            problem = f"has the same name as {first}, so their case ids would collide"
+            faults.append(_file_fault(file, problem, "rename one, or leave it out"))
     return files, faults
+
+
+def _file_fault(file: epath.PathLike, problem: str, remedy: str) -> Fault:
+    return Fault(str(file), None, None, problem, remedy)
 
 
 def _read_file(file: epath.Path, data: bytes) -> tuple[list[Case], list[Fault]]:
     """The sound cases of one file, and what is wrong with the file and its other cases."""
-
-    def fault(problem: str, remedy: str) -> Fault:
-        return Fault(str(file), None, problem, remedy)
-
+    fault = functools.partial(_file_fault, file)
     try:
         name = FileName.parse(file.name)
     except FileNameError as error:
@@ -140,25 +132,19 @@ def _read_file(file: epath.Path, data: bytes) -> tuple[list[Case], list[Fault]]:
     else:
         head, raw_cases, doubled = {}, document, ()
     if not isinstance(raw_cases, list):
-        seen = (
-            f"an object with the keys {list(document)}"
-            if isinstance(document, dict)
-            else type(document).__name__
-        )
+        seen = f"an object with the keys {list(document)}" if isinstance(document, dict) else type(document).__name__
         return [], [fault(f"holds {seen}", 'make it an array of cases, or {"metadata": …, "cases": […]}')]
     faults = [fault(f"the key {key!r} stands twice in one object", "remove one") for key in doubled]
     faults += [fault(problem, "correct the metadata") for problem in strict_json.faults(head)]
-    faults += [
-        fault(problem, "rename the file or correct its metadata") for problem in _against_name(head, name)
-    ]
+    faults += [fault(problem, "rename the file or correct its metadata") for problem in _against_name(head, name)]
     cases: dict[str, Case] = {}
     for place, raw in enumerate(raw_cases):
-        shown_id, case, problems = check_case(raw, place, name)
+        own_id, case, problems = check_case(raw, name)
         if case is not None and case.case_id in cases:
             problems = [("its id stands twice in the file", "give every case an id of its own")]
         elif case is not None:
             cases[case.case_id] = case
-        faults += [Fault(str(file), shown_id, problem, remedy) for problem, remedy in problems]
+        faults += [Fault(str(file), place, own_id, problem, remedy) for problem, remedy in problems]
     return list(cases.values()), faults
 
 

@@ -1,10 +1,11 @@
-"""What follows from a context's text: the answers a reader could reach, and three readers as reference points.
+"""What follows from a context's text: the answers a reader could reach, and three readers for reference.
 
 Nothing here knows how a context was made. It reads the rendered text and the domain's library.
 
 A *hypothesis* about a name is one operator of the library, or two in a row; it must agree with every example
-of the name alone. Of two stories about a name the one with fewer revisions is believed, and no name is revised
-twice. *Order* is a hypothesis too: a composition's names may act in any order that all composed examples allow.
+of the name alone. Of two stories about a name that with fewer revisions is believed, and no name is revised
+twice. *Order* is a hypothesis too: a composition's names may act in any order that agrees with every composed
+example.
 
 A question is certified when `possible_answers` finds one answer only.
 """
@@ -66,9 +67,7 @@ def read(domain: Domain[Any], context: str) -> Reading:
     return Reading(before, after, composed)
 
 
-def possible_answers(
-    domain: Domain[Any], reading: Reading, query: Query, *, revised: bool = True
-) -> frozenset[str]:
+def possible_answers(domain: Domain[Any], reading: Reading, query: Query, *, revised: bool = True) -> frozenset[str]:
     """The answers to a query that no example speaks against.
 
     Args:
@@ -128,9 +127,7 @@ def choose(baseline: str, case: Case) -> str:
         ValueError: The domain is unknown, or the baseline's answer is not among the options.
     """
     if case.domain not in DOMAINS:
-        raise ValueError(
-            f"case {case.case_id}: baselines read the domains {', '.join(DOMAINS)}, not {case.domain!r}"
-        )
+        raise ValueError(f"case {case.case_id}: baselines read the domains {', '.join(DOMAINS)}, not {case.domain!r}")
     answer = BASELINES[baseline](DOMAINS[case.domain], case.context, case.query)
     for option in case.options:
         if option.text == answer:
@@ -143,9 +140,7 @@ def _is_about(line: Line, name: str) -> bool:
     return line.names == (name,) if isinstance(line, Example) else line.name == name
 
 
-def _read_name(
-    domain: Domain[Any], about: Sequence[Line]
-) -> tuple[tuple[Hypothesis, ...], tuple[Hypothesis, ...]]:
+def _read_name(domain: Domain[Any], about: Sequence[Line]) -> tuple[tuple[Hypothesis, ...], tuple[Hypothesis, ...]]:
     """The hypotheses for a name's first and last rule, from the lines about it."""
     stated = [(place, line) for place, line in enumerate(about) if isinstance(line, Statement)]
     if len(stated) > 1:

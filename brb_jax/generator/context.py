@@ -47,9 +47,7 @@ def draw_context(spec: FileSpec, draws: Draws) -> Context:
     operators = dict(zip(names, rules[: spec.operators], strict=True))
     singles: list[Heads] = [(name,) for name in names]
     if spec.task == "MemoryRet":
-        return Context(
-            operators, {}, _show(domain, operators, _deal(singles, spec.m, draws), draws), tuple(singles)
-        )
+        return Context(operators, {}, _show(domain, operators, _deal(singles, spec.m, draws), draws), tuple(singles))
     if spec.task == "MemoryCom":
         return _draw_composed(spec, domain, operators, singles, draws)
     return _draw_revised(spec, domain, operators, rules[spec.operators :], draws)

@@ -39,7 +39,8 @@ class Domain(Generic[V]):
         render: Its text: one line, no ` -> ` in it, no white space at its ends.
         parse: The inverse of `render`; raises ValueError on any other text.
         parts: The pieces that make it up, in order; similarity counts these.
-        mutate: Another value of the same shape, one random edit away.
+        edit: Takes a value that `sample` could give, a place among its parts, and draws; gives another such value
+            that differs in the part at that place only.
 
     Raises:
         ValueError: The library is too small or repeats a key or definition.
@@ -51,7 +52,7 @@ class Domain(Generic[V]):
     render: Callable[[V], str]
     parse: Callable[[str], V]
     parts: Callable[[V], tuple[str, ...]]
-    mutate: Callable[[V, Draws], V]
+    edit: Callable[[V, int, Draws], V]
 
     def __post_init__(self):
         if len(self.operators) < MIN_OPERATORS:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from brb_jax.data.case import CORRECT
 from brb_jax.generator.certificates import Reading, possible_answers
 from brb_jax.generator.context import Context, Heads
-from brb_jax.generator.domain import Domain, run
+from brb_jax.generator.domain import Domain, Operator, run
 from brb_jax.generator.draws import Draws
 from brb_jax.generator.lines import Example, Query, examples
 from brb_jax.generator.similarity import nearest, rivals
@@ -46,7 +46,9 @@ def draw_question(
 ) -> Question | None:
     """One attempt at a question.
 
-    The query's input is one edit away from an example's, so that there is a similar option worth the name.
+    An example is picked, and one part of its input is changed once for the query and once again for the random
+    wrong option, which is what the operators make of that input. So no option stands out by its form: each is what
+    some shown rule makes of an input, and these inputs differ in one part.
 
     Args:
         spec: The file's knobs.
@@ -63,20 +65,30 @@ def draw_question(
         or another answer is possible too.
     """
     shown = examples(context.lines)
-    anchor = draws.choice(rivals(Query(heads, ""), shown))
-    value = domain.mutate(domain.parse(anchor.input), draws)
+    anchor = domain.parse(draws.choice(rivals(Query(heads, ""), shown)).input)
+    place = draws.below(len(domain.parts(anchor)))
+    value, random_value = domain.edit(anchor, place, draws), domain.edit(anchor, place, draws)
     query = Query(heads, domain.render(value))
     similar = nearest(domain, query, shown)
-    texts = {CORRECT: domain.render(run(context.program(heads), value)), SIMILAR[spec.task]: similar.output}
+
+    def output(program: Sequence[Operator[Any]], of: Any) -> str:
+        return domain.render(run(program, of))
+
+    right = random_program = context.program(heads)
+    texts = {CORRECT: output(right, value), SIMILAR[spec.task]: similar.output}
     wrong_order: Heads | None = None
     if spec.task == "MemoryCom":
         wrong_order = tuple(draws.shuffled(heads))
-        texts["wrong_rule"] = domain.render(run(context.program(wrong_order), value))
+        wrong = context.program(wrong_order)
+        texts["wrong_rule"] = output(wrong, value)
+        random_program = draws.choice([right, wrong])
     if spec.task == "MemoryRev":
-        texts["old_rule"] = domain.render(run(context.program(heads, revised=False), value))
-    # Not always a mutation of the correct answer: that would make it the one most like the others.
-    origin = draws.choice(list(texts.values()))
-    texts["random_wrong"] = domain.render(domain.mutate(domain.parse(origin), draws))
+        old = context.program(heads, revised=False)
+        texts["old_rule"] = output(old, value)
+        # The rule that the similar example does not follow, so that each rule made two of the options.
+        follows_old = similar.output == output(old, domain.parse(similar.input))
+        random_program = right if follows_old else old
+    texts["random_wrong"] = output(random_program, random_value)
 
     if len({*texts.values(), query.input}) < len(texts) + 1:
         return None
@@ -88,7 +100,7 @@ def draw_question(
     if possible_answers(domain, reading, query) != {texts[CORRECT]}:
         return None
     if spec.task == "MemoryRev":
-        old = possible_answers(domain, reading, query, revised=False)
-        if old != {texts["old_rule"]}:
+        before = possible_answers(domain, reading, query, revised=False)
+        if before != {texts["old_rule"]}:
             return None
     return Question(query, texts, similar, wrong_order)

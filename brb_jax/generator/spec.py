@@ -31,7 +31,7 @@ class FileSpec:
         cases: Number of cases in the file.
         questions_per_context: How many neighbouring cases share one context.
         operators: Number of named operators in a context.
-        revision: One of `REVISIONS`: the new rule is told by examples of it, by a statement of it, or by both.
+        revision: One of `REVISIONS`: the new rule is told by examples, by a statement, or by both.
         seed: Names the stream of draws. The same spec gives the same bytes; more cases continue fewer.
 
     Raises:
@@ -58,9 +58,7 @@ class FileSpec:
             raise SpecError(f"unknown revision {self.revision!r}; it is one of {', '.join(REVISIONS)}")
         for task, knob, value in (("MemoryCom", "k", self.k), ("MemoryRev", "edit_k", self.edit_k)):
             if (value is not None) != (task == self.task):
-                raise SpecError(
-                    f"{knob} is for {task}, and {task} needs it; got {self.task} with {knob}={value}"
-                )
+                raise SpecError(f"{knob} is for {task}, and {task} needs it; got {self.task} with {knob}={value}")
         self._check_range("cases", self.cases, 0, None)
         self._check_range("questions_per_context", self.questions_per_context, 1, None)
         # A revised operator takes a rule that no name of the context has.
@@ -76,9 +74,7 @@ class FileSpec:
     def _check_range(self, knob: str, value: int, least: int, most: int | None):
         if value < least or (most is not None and value > most):
             bound = f"at least {least}" if most is None else f"between {least} and {most}"
-            raise SpecError(
-                f"{self.task} with operators={self.operators}: {knob} must be {bound}, got {value}"
-            )
+            raise SpecError(f"{self.task} with operators={self.operators}: {knob} must be {bound}, got {value}")
 
     @property
     def file_name(self) -> FileName:

@@ -32,8 +32,7 @@ def _parts(digits: Digits) -> tuple[str, ...]:
     return tuple(str(digit) for digit in digits)
 
 
-def _mutate(digits: Digits, draws: Draws) -> Digits:
-    place = draws.below(LENGTH)
+def _edit(digits: Digits, place: int, draws: Draws) -> Digits:
     digit = (digits[place] + 1 + draws.below(9)) % 10
     return (*digits[:place], digit, *digits[place + 1 :])
 
@@ -51,9 +50,7 @@ def _swap_neighbours(digits: Digits) -> Digits:
 
 
 _OPERATORS = (
-    Operator(
-        "add_one", "add one to every digit, nine becoming zero", lambda d: tuple((x + 1) % 10 for x in d)
-    ),
+    Operator("add_one", "add one to every digit, nine becoming zero", lambda d: tuple((x + 1) % 10 for x in d)),
     Operator(
         "add_three",
         "add three to every digit and keep the last figure",
@@ -111,5 +108,5 @@ DIGITS = Domain(
     render=_render,
     parse=_parse,
     parts=_parts,
-    mutate=_mutate,
+    edit=_edit,
 )

@@ -41,8 +41,7 @@ def _parse(text: str) -> Words:
     return tuple(text.split(" "))
 
 
-def _mutate(words: Words, draws: Draws) -> Words:
-    place = draws.below(len(words))
+def _edit(words: Words, place: int, draws: Draws) -> Words:
     word = draws.choice([word for word in VOCABULARY if word not in words])
     return (*words[:place], word, *words[place + 1 :])
 
@@ -61,9 +60,7 @@ _OPERATORS = (
         lambda w: (w[1], w[0], w[3], w[2]),
     ),
     Operator("sort", "put the words in alphabetical order", lambda w: tuple(sorted(w))),
-    Operator(
-        "sort_down", "put the words in reverse alphabetical order", lambda w: tuple(sorted(w, reverse=True))
-    ),
+    Operator("sort_down", "put the words in reverse alphabetical order", lambda w: tuple(sorted(w, reverse=True))),
     Operator(
         "sort_by_last",
         "order the words by their last letters, words with the same last letter as they stood",
@@ -92,5 +89,5 @@ WORDS = Domain(
     render=" ".join,
     parse=_parse,
     parts=lambda words: words,
-    mutate=_mutate,
+    edit=_edit,
 )
