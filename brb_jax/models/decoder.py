@@ -46,9 +46,7 @@ class LayerView:
     subtree_end_BT: Int[Array, "... B T"]
 
 
-def layer_views(
-    config: DecoderConfig, positions_BT: Int[Array, "B T"], subtree_end_BT: Int[Array, "B T"]
-) -> LayerView:
+def layer_views(config: DecoderConfig, positions_BT: Int[Array, "B T"], subtree_end_BT: Int[Array, "B T"]) -> LayerView:
     """The views of all layer kinds, stacked: computed once, before the scan."""
     block = block_size(positions_BT.shape[1])
     views = []
@@ -123,9 +121,7 @@ class Attention(nnx.Module):
         self.query = Linear((c.d_model, c.num_heads, c.head_dim), ("embed", "heads", "head_dim"), **options)
         self.key = Linear(kv_shape, kv_axes, **options)
         self.value = Linear(kv_shape, kv_axes, **options)
-        self.out = Linear(
-            (c.num_heads, c.head_dim, c.d_model), ("heads", "head_dim", "embed"), num_inputs=2, **options
-        )
+        self.out = Linear((c.num_heads, c.head_dim, c.d_model), ("heads", "head_dim", "embed"), num_inputs=2, **options)
         if c.qk_norm:
             self.query_norm = RMSNorm(c.head_dim, "head_dim", c, dtype=dtype, rngs=rngs)
             self.key_norm = RMSNorm(c.head_dim, "head_dim", c, dtype=dtype, rngs=rngs)
@@ -214,9 +210,7 @@ class Decoder(nnx.Module):
         self.layers = stacked_layers(rngs)
         self.final_norm = RMSNorm(config.d_model, "embed", config, dtype=dtype, rngs=rngs)
         if not config.tie_embeddings:
-            self.unembedding = Linear(
-                (config.d_model, config.vocab_size), ("embed", "vocab"), dtype=dtype, rngs=rngs
-            )
+            self.unembedding = Linear((config.d_model, config.vocab_size), ("embed", "vocab"), dtype=dtype, rngs=rngs)
 
     def hidden_states(
         self,

@@ -1,1 +1,1 @@
-"""Batches ─► log-likelihoods: the mesh, the parameters on it, one jitted function a bucket, and the loop over batches."""
+"""Batches ─► log-likelihoods: the mesh, parameters on it, one jitted function a bucket, and the loop over batches."""

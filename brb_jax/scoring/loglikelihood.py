@@ -49,9 +49,7 @@ def token_scores(
     B, S, D = hidden_BSD.shape
     chunks = -(-S // chunk)
     padding = chunks * chunk - S
-    hidden_cBCD = (
-        jnp.pad(hidden_BSD, ((0, 0), (0, padding), (0, 0))).reshape(B, chunks, chunk, D).swapaxes(0, 1)
-    )
+    hidden_cBCD = jnp.pad(hidden_BSD, ((0, 0), (0, padding), (0, 0))).reshape(B, chunks, chunk, D).swapaxes(0, 1)
     targets_cBC = jnp.pad(targets_BS, ((0, 0), (0, padding))).reshape(B, chunks, chunk).swapaxes(0, 1)
 
     def score_chunk(args):
@@ -108,7 +106,5 @@ class LogLikelihood:
 
     def _place(self, array):
         """A host array, the same on every process, split by rows over the mesh."""
-        sharding = NamedSharding(
-            self._mesh, partition_spec(array.shape, ("batch", None), dict(self._mesh.shape))
-        )
+        sharding = NamedSharding(self._mesh, partition_spec(array.shape, ("batch", None), dict(self._mesh.shape)))
         return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])

@@ -63,9 +63,7 @@ def mesh_sizes(request: Mapping[str, int], num_devices: int) -> dict[str, int]:
         if axis not in MESH_AXES:
             raise MeshError(f"--mesh: unknown axis {axis!r}; the axes are {', '.join(MESH_AXES)}")
         if size < 1 and size != -1:
-            raise MeshError(
-                f"--mesh: size {size} of axis {axis!r}; give a positive number, or -1 for what is left"
-            )
+            raise MeshError(f"--mesh: size {size} of axis {axis!r}; give a positive number, or -1 for what is left")
     sizes = {axis: request.get(axis, 1) for axis in MESH_AXES}
     if "data" not in request and -1 not in request.values():
         sizes["data"] = -1
@@ -77,9 +75,7 @@ def mesh_sizes(request: Mapping[str, int], num_devices: int) -> dict[str, int]:
         sizes[open_axes[0]] = num_devices // fixed
     if math.prod(sizes.values()) != num_devices:
         asked = ",".join(f"{axis}={size}" for axis, size in request.items())
-        raise MeshError(
-            f"--mesh={asked} does not fit {num_devices} devices: the sizes' product must be that number"
-        )
+        raise MeshError(f"--mesh={asked} does not fit {num_devices} devices: the sizes' product must be that number")
     return sizes
 
 

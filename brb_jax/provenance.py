@@ -1,0 +1,71 @@
+"""What `run.json` records: everything needed to tell how a run's numbers came about, and to make them again."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import importlib.metadata
+import platform
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+from jax.sharding import Mesh
+
+from brb_jax.checkpoints import Checkpoint
+from brb_jax.data.reader import Dataset
+from brb_jax.models.config import to_json
+from brb_jax.tokens.packing import Plan
+from brb_jax.tokens.request import TokenizedCase
+from brb_jax.tokens.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from brb_jax.run import RunConfig
+
+_PACKAGES = ("brb-jax", "jax", "jaxlib", "flax", "orbax-checkpoint", "transformers", "tokenizers", "numpy")
+_FIRST_IDS = 8
+
+
+def record(
+    config: RunConfig,
+    dataset: Dataset,
+    checkpoint: Checkpoint,
+    tokenizer: Tokenizer,
+    tokenized: Sequence[TokenizedCase],
+    plan: Plan,
+    mesh: Mesh,
+    fingerprint: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The record of a run as strict JSON values."""
+    scored = [case for case in tokenized if case.requests]
+    devices = list(mesh.devices.flat)
+    return {
+        "written": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "settings": dataclasses.asdict(config),
+        "fingerprint": dict(fingerprint),
+        "model": {"source": checkpoint.source, "config": to_json(checkpoint.config)},
+        "tokenizer": tokenizer.describe(),
+        "first_ids_fed": scored[0].requests[0].ids[:_FIRST_IDS].tolist() if scored else [],
+        "dataset": {
+            "files": list(dataset.files),
+            "cases": len(dataset.cases),
+            "skipped": [str(fault) for fault in dataset.skipped],
+            "boundary_rules_differ": sum(case.boundary_differs for case in tokenized),
+            "special_token_text": sum(case.special_text for case in tokenized),
+        },
+        "plan": {
+            "buckets": [dataclasses.asdict(bucket) for bucket in plan.buckets],
+            **dataclasses.asdict(plan.work),
+        },
+        "devices": {
+            "mesh": dict(mesh.shape),
+            "kind": devices[0].device_kind,
+            "platform": devices[0].platform,
+            "count": len(devices),
+            "processes": jax.process_count(),
+        },
+        "versions": {
+            "python": platform.python_version(),
+            **{name: importlib.metadata.version(name) for name in _PACKAGES},
+        },
+    }
