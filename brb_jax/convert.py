@@ -1,7 +1,7 @@
 """Converts a checkpoint to brb_jax's own format: `python -m brb_jax.convert --source=PATH --out=DIR`.
 
-The result is a directory of Orbax parameters, the decoder's config and the tokenizer, which any mesh can restore. The
-work is done on the CPU, one parameter at a time, so a model larger than the host's memory is no problem.
+The result is a directory of Orbax parameters, the decoder's config and the tokenizer, which any mesh can
+restore. Parameters are converted one at a time: host memory stays near the largest, its layers stacked.
 """
 
 from __future__ import annotations
@@ -14,12 +14,7 @@ import numpy as np
 from absl import app, flags, logging
 from etils import epath
 
-_SOURCE = flags.DEFINE_string(
-    "source", None, "A Hugging Face directory or Hub repository, or a .gguf file.", required=True
-)
-_OUT = flags.DEFINE_string("out", None, "The directory to write; may be in a bucket (gs://…).", required=True)
-_DTYPE = flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "Of the stored parameters.")
-_OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace --out if it is there.")
+FLAGS = flags.FLAGS
 
 
 def convert(source: str, out: str, dtype: str = "float32", overwrite: bool = False) -> str:
@@ -39,10 +34,12 @@ def convert(source: str, out: str, dtype: str = "float32", overwrite: bool = Fal
     """
     # Imported late, so that --help does not wait for JAX.
     from brb_jax.checkpoints import CheckpointError, open_checkpoint
-    from brb_jax.checkpoints.canonical import CanonicalCheckpoint, save_canonical
+    from brb_jax.checkpoints.canonical import save_canonical
+    from brb_jax.checkpoints.gguf_file import GgufCheckpoint
+    from brb_jax.checkpoints.huggingface import HuggingFaceCheckpoint
 
     checkpoint = open_checkpoint(source)
-    if isinstance(checkpoint, CanonicalCheckpoint):
+    if not isinstance(checkpoint, HuggingFaceCheckpoint | GgufCheckpoint):
         raise CheckpointError(f"{source} is converted already")
     shapes = save_canonical(checkpoint, epath.Path(out).expanduser(), np.dtype(dtype), overwrite)
     count = sum(math.prod(shape) for shape in shapes.values())
@@ -61,10 +58,15 @@ def main(argv: list[str]) -> None:
 
     logging.set_verbosity(logging.WARNING)  # Orbax says five things about every parameter.
     try:
-        print(convert(_SOURCE.value, _OUT.value, _DTYPE.value, _OVERWRITE.value))
+        print(convert(FLAGS.source, FLAGS.out, FLAGS.dtype, FLAGS.overwrite))
     except CheckpointError as error:
         sys.exit(f"convert: {error}")
 
 
 if __name__ == "__main__":
+    # Here, not above, so that importing this module leaves the names to other entry points.
+    flags.DEFINE_string("source", None, "A Hugging Face directory or Hub repository, or a .gguf file.", required=True)
+    flags.DEFINE_string("out", None, "The directory to write; may be in a bucket (gs://…).", required=True)
+    flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "Of the stored parameters.")
+    flags.DEFINE_bool("overwrite", False, "Replace --out if it is a converted directory.")
     app.run(main)

@@ -41,7 +41,7 @@ class CanonicalCheckpoint:
 
     @functools.cached_property
     def tokenizer_path(self) -> Path:
-        """The directory itself; for one in a bucket, a temporary copy that lives as long as this checkpoint."""
+        """The directory itself; of one in a bucket, a temporary copy that lives as long as this object."""
         if "://" not in str(self.path):
             return Path(self.path)
         copy_tokenizer(self.path, epath.Path(self._folder.name))
@@ -52,7 +52,7 @@ class CanonicalCheckpoint:
         return tempfile.TemporaryDirectory(prefix="brb_jax_tokenizer_")
 
     def load(self, abstract_params: Params) -> Params:
-        """See `Checkpoint.load`. The sharding at the time of saving plays no part; Orbax casts to the dtype asked for."""
+        """See `Checkpoint.load`. The sharding it was saved with plays no part; Orbax casts the values."""
         check_tree(_stored_shapes(self.path / PARAMS), abstract_params)
         return ocp.load(self.path / PARAMS, dict(abstract_params))
 
@@ -68,9 +68,7 @@ def open_canonical(path: epath.Path) -> CanonicalCheckpoint:
     try:
         model = json.loads((path / MODEL).read_text())
         if model["format"] != _FORMAT:
-            raise CheckpointError(
-                f"{path / MODEL} has format {model['format']}, this version reads {_FORMAT}"
-            )
+            raise CheckpointError(f"{path / MODEL} has format {model['format']}, this version reads {_FORMAT}")
         config = model_config.from_json(model["config"])
         source = f"converted from {model['source']}"
     except (ValueError, KeyError, TypeError) as error:

@@ -13,9 +13,7 @@ from etils import epath
 from brb_jax.models import config as model_config
 from brb_jax.models.config import DecoderConfig
 
-Params = Mapping[
-    str, Any
-]  # The canonical parameters: nested dicts with arrays, or abstract arrays, as leaves.
+Params = Mapping[str, Any]  # The canonical parameters: nested dicts with arrays, or abstract arrays, as leaves.
 
 _SAMPLE_BYTES = 64 * 1024
 
@@ -49,14 +47,14 @@ class Checkpoint(Protocol):
         Every process of a run must call this; each reads the files itself.
 
         Args:
-            abstract_params: Nested dicts of `jax.ShapeDtypeStruct` with `sharding` set. Values are cast to the dtype
-                asked for, to nearest even.
+            abstract_params: Nested dicts of `jax.ShapeDtypeStruct` with `sharding` set. Values are cast to
+                the dtype asked for, to nearest even.
 
         Returns:
             The same tree of `jax.Array`.
 
         Raises:
-            CheckpointError: A parameter is missing, has another shape, or is not asked for; before any is built.
+            CheckpointError: A parameter is missing, of another shape, or not asked for; before any is built.
         """
         ...
 
@@ -64,8 +62,8 @@ class Checkpoint(Protocol):
 def fingerprint(config: DecoderConfig, files: Iterable[tuple[str, epath.Path]]) -> str:
     """A digest of a config and of weight files, by name, size, and first and last 64 KiB.
 
-    Reading whole files would take minutes for large models. A further training step changes every tensor, so it
-    changes the last bytes of every file.
+    Reading whole files would take minutes for large models. A further training step changes every tensor, so
+    it changes the last bytes of every file.
 
     Args:
         config: The decoder's config.

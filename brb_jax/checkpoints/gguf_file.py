@@ -1,9 +1,10 @@
-"""GGUF files, read as if they were Hugging Face checkpoints: a config dict, and tensors under their names there."""
+"""GGUF files, read like Hugging Face checkpoints: as a config dict, and tensors by their names there."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import re
 import tempfile
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ import numpy as np
 from etils import epath
 
 from brb_jax.checkpoints.checkpoint import CheckpointError, Params, fingerprint
+from brb_jax.checkpoints.gguf_header import TensorInfo, read_header
 from brb_jax.checkpoints.gguf_tokenizer import write_tokenizer
 from brb_jax.checkpoints.streaming import check_tensors, load_tensors
 from brb_jax.models.config import DecoderConfig
@@ -75,8 +77,8 @@ def _llama_extra(hf: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _gemma3_extra(hf: Mapping[str, Any]) -> Mapping[str, Any]:
-    # The file has no query_pre_attn_scalar. It is the head width in every size but 27B, the one of 62 layers, where
-    # it is width / heads (llama.cpp, src/models/gemma3.cpp).
+    # The file has no query_pre_attn_scalar. It is the head width in every size but 27B, the one of 62 layers,
+    # where it is width / heads, as llama.cpp decides too.
     by_width = hf["num_hidden_layers"] == 62
     scalar = hf["hidden_size"] // hf["num_attention_heads"] if by_width else hf["head_dim"]
     return {
@@ -128,8 +130,8 @@ class GgufCheckpoint:
 class GgufTensors:
     """A GGUF file's tensors under their Hugging Face names, and its metadata.
 
-    llama.cpp rearranges some tensors for itself; `read` undoes that. In `llama` files the rows of query and key
-    projections are interleaved for its rotary embedding; in `gemma3` files norm scales have their 1 added.
+    llama.cpp rearranges some tensors for itself; `read` undoes that. In `llama` files the rows of query and
+    key projections are interleaved for its rotary embedding; in `gemma3` files norm scales have a 1 added.
     """
 
     def __init__(self, path: Path):
@@ -139,37 +141,40 @@ class GgufTensors:
             CheckpointError: Not a whole GGUF file, or of an unsupported architecture.
         """
         self._gguf = _import_gguf()
-        try:
-            reader = self._gguf.GGUFReader(path)
-        except (ValueError, IndexError, KeyError) as error:
-            raise CheckpointError(f"{path} is not a whole GGUF file: {error}") from error
-        self.metadata: dict[str, Any] = {key: field.contents() for key, field in reader.fields.items()}
-        self.architecture = self.metadata["general.architecture"]
+        header = read_header(path)
+        self.metadata = header.metadata
+        self.architecture: str = self.metadata.get("general.architecture", "")
         if self.architecture not in _ARCHITECTURES:
             raise CheckpointError(
                 f"{path}: GGUF architecture {self.architecture!r} is not supported, only {', '.join(_ARCHITECTURES)}"
             )
         if self.metadata.get("split.count", 1) > 1:
             raise CheckpointError(f"{path} is one of {self.metadata['split.count']} parts; join them first")
-        self._tensors = {self._hf_name(tensor.name): tensor for tensor in reader.tensors}
+        self._path = path
+        self._stored = {self._hf_name(name): name for name in header.tensors}
+        self._infos = {self._hf_name(name): info for name, info in header.tensors.items()}
+        for name, info in self._infos.items():
+            if info.offset + math.prod(self._stored_shape(info)) > path.stat().st_size:
+                raise CheckpointError(f"{path} is not whole: it ends before or within {self._stored[name]}")
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """GGUF lists the fastest axis first; these are the shapes as numpy and Hugging Face write them."""
-        return {name: tuple(int(n) for n in reversed(tensor.shape)) for name, tensor in self._tensors.items()}
+        """Shapes as Hugging Face has them."""
+        return {name: info.shape for name, info in self._infos.items()}
 
     def stored_name(self, name: str) -> str:
         """The tensor's name in the file; its Hugging Face name if it is not there."""
-        return self._tensors[name].name if name in self._tensors else name
+        return self._stored.get(name, name)
 
     def read(self, name: str) -> np.ndarray:
         """One tensor, in float32, as Hugging Face would store it."""
-        tensor = self._tensors[name]
-        array = self._gguf.dequantize(tensor.data, tensor.tensor_type)
+        info = self._infos[name]
+        stored = np.memmap(self._path, np.uint8, "r", info.offset, self._stored_shape(info))
+        array = self._gguf.dequantize(stored, self._gguf.GGMLQuantizationType(info.kind))
         if self.architecture == "llama" and name.endswith(("q_proj.weight", "k_proj.weight")):
             key = "attention.head_count" if name.endswith("q_proj.weight") else "attention.head_count_kv"
             heads = self.metadata[f"llama.{key}"]
-            # Rows of a head lie as pairs (i, i + H/2); Hugging Face has all first halves, then all second ones.
+            # A head's rows lie in pairs (i, i + H/2); Hugging Face has the first halves, then the second.
             return array.reshape(heads, -1, 2, array.shape[1]).swapaxes(1, 2).reshape(array.shape)
         if self.architecture == "gemma3" and name.endswith("norm.weight"):
             return array - np.float32(1)
@@ -183,16 +188,14 @@ class GgufTensors:
         """
         architecture = _ARCHITECTURES[self.architecture]
         prefix = f"{self.architecture}."
-        stated = {
-            key.removeprefix(prefix): value for key, value in self.metadata.items() if key.startswith(prefix)
-        }
+        stated = {key.removeprefix(prefix): value for key, value in self.metadata.items() if key.startswith(prefix)}
         hf = {name: stated.pop(key) for key, name in architecture.keys.items() if key in stated}
         hf.setdefault("num_key_value_heads", hf.get("num_attention_heads"))
         hf.setdefault("head_dim", hf["hidden_size"] // hf["num_attention_heads"])
         hf["rope_scaling"] = _rope_scaling(stated)
         embedding = self.shapes.get("model.embed_tokens.weight", (0, 0))
         hf["vocab_size"] = embedding[0]
-        hf["tie_word_embeddings"] = "lm_head.weight" not in self._tensors
+        hf["tie_word_embeddings"] = "lm_head.weight" not in self._infos
         # Stated again, in other words; a file that contradicts itself is refused.
         again = {"rope.dimension_count": hf["head_dim"], "attention.value_length": hf["head_dim"]}
         again["vocab_size"] = hf["vocab_size"]
@@ -201,6 +204,11 @@ class GgufTensors:
             listed = ", ".join(f"{prefix}{key}={value!r}" for key, value in left.items())
             raise CheckpointError(f"the GGUF metadata sets what brb_jax does not know: {listed}")
         return {**hf, **architecture.extra(hf)}
+
+    def _stored_shape(self, info: TensorInfo) -> tuple[int, ...]:
+        """The shape in bytes: only the last axis is in quantised blocks."""
+        block, size = self._gguf.GGML_QUANT_SIZES[self._gguf.GGMLQuantizationType(info.kind)]
+        return (*info.shape[:-1], info.shape[-1] // block * size)
 
     def _hf_name(self, name: str) -> str:
         match = re.fullmatch(r"(?:blk\.(\d+)\.)?(\w+)\.(weight|bias)", name)
@@ -243,7 +251,5 @@ def _import_gguf() -> Any:
     try:
         import gguf
     except ImportError as error:
-        raise CheckpointError(
-            "reading GGUF files needs the gguf package: pip install 'brb-jax[demo]'"
-        ) from error
+        raise CheckpointError("reading GGUF files needs the gguf package: pip install 'brb-jax[demo]'") from error
     return gguf

@@ -1,4 +1,4 @@
-"""Builds a Hugging Face tokenizer from a GGUF file's metadata. (transformers does so too, but only with torch.)"""
+"""Builds a Hugging Face tokenizer from a GGUF file's metadata, as transformers can only do with torch."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def write_tokenizer(metadata: Mapping[str, Any], folder: str) -> None:
         tokenizer = _gemma(tokens, tokens[metadata["tokenizer.ggml.unknown_token_id"]])
     else:
         raise CheckpointError(
-            f"a GGUF tokenizer of model {kind!r} in a {metadata['general.architecture']!r} file is not supported, "
-            "only 'gpt2' and Gemma's 'llama'; use the model's safetensors"
+            f"a GGUF tokenizer of model {kind!r} in a {metadata['general.architecture']!r} file is not "
+            "supported, only 'gpt2' and Gemma's 'llama'; use the model's safetensors"
         )
     types: Sequence[int] = metadata.get("tokenizer.ggml.token_type", ())
     vocabulary = tokenizer.get_vocab()
@@ -81,22 +81,20 @@ def _byte_level(tokens: Sequence[str], merges: Sequence[str], pre: str | None) -
     """Byte-level BPE. `pre` names how text is split first, which the merges depend on."""
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     if pre == "smollm":
-        split = pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), byte_level])
+        split: list[pre_tokenizers.PreTokenizer] = [pre_tokenizers.Digits(individual_digits=True), byte_level]
     elif pre == "gpt-2":
-        split = byte_level
+        split = [byte_level]
     elif pre in _LLAMA3_PRE:
-        split = pre_tokenizers.Sequence(
-            [
-                pre_tokenizers.Split(Regex(_LLAMA3_SPLIT), behavior="isolated"),
-                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-            ]
-        )
+        split = [
+            pre_tokenizers.Split(Regex(_LLAMA3_SPLIT), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
     else:
         raise CheckpointError(
-            f"a GGUF tokenizer with pre-tokenizer {pre!r} is not supported, only 'smollm', 'gpt-2' and 'llama-bpe'; "
-            "use the model's safetensors"
+            f"a GGUF tokenizer with pre-tokenizer {pre!r} is not supported, only 'smollm', 'gpt-2' and "
+            "'llama-bpe'; use the model's safetensors"
         )
-    pairs = [tuple(merge.split(" ")) for merge in merges]
+    pairs = [(left, right) for left, right in (merge.split(" ") for merge in merges)]
     # Llama 3's vocabulary holds words its merges do not reach (`ignore_merges` in its tokenizer.json).
     tokenizer = Tokenizer(
         BPE(
@@ -106,17 +104,17 @@ def _byte_level(tokens: Sequence[str], merges: Sequence[str], pre: str | None) -
             ignore_merges=pre in _LLAMA3_PRE,
         )
     )
-    tokenizer.pre_tokenizer = split
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(split)
     tokenizer.decoder = decoders.ByteLevel()
     return tokenizer
 
 
 def _gemma(tokens: Sequence[str], unknown: str) -> Tokenizer:
-    """Gemma's SentencePiece BPE with byte fallback. The file has no merges, so they follow from the vocabulary.
+    """Gemma's SentencePiece BPE with byte fallback. The file has no merges; they follow from the vocabulary.
 
-    A token's rank is its place in the vocabulary (the file's scores do not follow Gemma's merge order), and every
-    way to join two tokens into it is a merge; of those, the one with the longest left part comes first, as in
-    transformers' `generate_merges`.
+    A token's rank is its place in the vocabulary (the file's scores do not follow Gemma's merge order), and
+    every way to join two tokens into it is a merge; of those, the one with the longest left part comes first,
+    as in transformers' `generate_merges`.
     """
     vocabulary = {token: i for i, token in enumerate(tokens)}
     merges = [
@@ -137,9 +135,7 @@ def _gemma(tokens: Sequence[str], unknown: str) -> Tokenizer:
     )
     tokenizer.normalizer = normalizers.Replace(" ", "▁")
     tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", behavior="merged_with_previous")
-    tokenizer.decoder = decoders.Sequence(
-        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
-    )
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     return tokenizer
 
 

@@ -1,4 +1,4 @@
-"""Hugging Face checkpoints: `config.json` and safetensors, in a folder or on the Hub. No pickle is ever loaded."""
+"""Hugging Face checkpoints: `config.json` and safetensors, in a folder or on the Hub. Never a pickle."""
 
 from __future__ import annotations
 
@@ -58,13 +58,9 @@ class SafetensorsFiles:
                 if name is None:
                     continue
                 if dtype not in _DTYPES:
-                    raise CheckpointError(
-                        f"{path}: {stored} is stored as {dtype}, only {', '.join(_DTYPES)} are read"
-                    )
+                    raise CheckpointError(f"{path}: {stored} is stored as {dtype}, only {', '.join(_DTYPES)} are read")
                 if name in self._places:
-                    raise CheckpointError(
-                        f"{path}: {stored} is also in the checkpoint as {self._places[name][0]}"
-                    )
+                    raise CheckpointError(f"{path}: {stored} is also in the checkpoint as {self._places[name][0]}")
                 self._places[name] = (stored, path)
                 self.shapes[name] = shape
         if index is not None and index != found:
@@ -163,8 +159,9 @@ def _weight_files(folder: Path) -> tuple[list[Path], dict[str, str] | None]:
     pickles = sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern))
     if pickles:
         raise CheckpointError(
-            f"{folder} holds pickled weights ({', '.join(pickles[:3])}), which are never loaded, because a pickle can "
-            "run any code; save the model as safetensors: AutoModelForCausalLM.from_pretrained(...).save_pretrained(...)"
+            f"{folder} holds pickled weights ({', '.join(pickles[:3])}), which are never loaded, because a "
+            "pickle can run any code; save the model as safetensors: "
+            "AutoModelForCausalLM.from_pretrained(...).save_pretrained(...)"
         )
     raise CheckpointError(f"{folder} has a config.json, but no safetensors file")
 

@@ -19,11 +19,11 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """Opens a checkpoint of any supported kind.
 
     Args:
-        path: A directory written by `brb_jax.convert` (local or in a bucket, `gs://…`), a Hugging Face directory, a
-            GGUF file or a directory with just one, or a Hub repository, `owner/name`.
+        path: A directory written by `brb_jax.convert` (local or in a bucket, `gs://…`), a Hugging Face
+            directory, a GGUF file or a directory with just one, or a Hub repository, `owner/name`.
 
     Returns:
-        A `Checkpoint`. Its weights have not been read yet, but all are there, with the shapes its config asks for.
+        A `Checkpoint`. Its weights have not been read yet, but all are there, of the shapes its config implies.
 
     Raises:
         CheckpointError: It is none of these, damaged, unfinished or not supported.
@@ -49,17 +49,13 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     if len(ggufs) == 1:
         return gguf_file.open_gguf(ggufs[0])
     if ggufs:
-        raise CheckpointError(
-            f"{local} holds {len(ggufs)} GGUF files; name one: {', '.join(p.name for p in ggufs)}"
-        )
+        raise CheckpointError(f"{local} holds {len(ggufs)} GGUF files; name one: {', '.join(p.name for p in ggufs)}")
     raise CheckpointError(f"{local} is not {_KINDS}: it holds {_listing(local)}{_elsewhere(local)}")
 
 
 def _open_remote(path: epath.Path) -> Checkpoint:
     if not (path / canonical.MODEL).exists():
-        raise CheckpointError(
-            f"{path} has no {canonical.MODEL}; in a bucket only converted directories can be read"
-        )
+        raise CheckpointError(f"{path} has no {canonical.MODEL}; in a bucket only converted directories can be read")
     return canonical.open_canonical(path)
 
 

@@ -1,4 +1,4 @@
-"""From the tensors of a file to canonical parameters, one at a time, so host memory holds the largest, not the model."""
+"""From a file's tensors to canonical parameters, one at a time: host memory holds one, not the model."""
 
 from __future__ import annotations
 
@@ -44,17 +44,13 @@ class TensorCheckpoint(Checkpoint, Protocol):
 def check_tensors(source: TensorSource, config: DecoderConfig) -> None:
     """Checks that `source` holds just the tensors of a decoder of this config.
 
-    A checkpoint with tied embeddings may carry the output matrix too, if it is the embedding table bit for bit:
-    some tools write it. Another one is refused, because readers disagree on which of the two counts.
+    A checkpoint with tied embeddings may carry the output matrix too, if it is the embedding table bit for
+    bit: some tools write it. Another one is refused, because readers disagree on which of the two counts.
 
     Raises:
         CheckpointError: Lists what is missing, of another shape, or left over, by tensor and tree path.
     """
-    expected = {
-        name: tensor
-        for tensor in family_named(config.family).tensors(config)
-        for name in tensor.names(config)
-    }
+    expected = {name: tensor for tensor in family_named(config.family).tensors(config) for name in tensor.names(config)}
     problems = []
     for name, tensor in expected.items():
         wanted = tensor.source_shape(config)
@@ -74,9 +70,7 @@ def check_tensors(source: TensorSource, config: DecoderConfig) -> None:
                     f"{source.stored_name(name)} differs from the embedding table, but the config ties them"
                 )
         else:
-            problems.append(
-                f"{source.stored_name(name)} is in no part of a {config.family} decoder of this config"
-            )
+            problems.append(f"{source.stored_name(name)} is in no part of a {config.family} decoder of this config")
     _raise_if_any(problems, "the checkpoint does not match its config")
 
 
@@ -98,9 +92,7 @@ def check_tree(stored: Mapping[str, tuple[int, ...]], abstract_params: Params) -
         for path, leaf in asked.items()
         if path in stored and tuple(stored[path]) != tuple(leaf.shape)
     ]
-    problems += [
-        f"{path} was asked for without a sharding" for path, leaf in asked.items() if leaf.sharding is None
-    ]
+    problems += [f"{path} was asked for without a sharding" for path, leaf in asked.items() if leaf.sharding is None]
     _raise_if_any(problems, "the checkpoint does not fit the model")
 
 
@@ -109,9 +101,7 @@ def parameter_shapes(config: DecoderConfig) -> dict[str, tuple[int, ...]]:
     return {tensor.path: tensor.shape(config) for tensor in family_named(config.family).tensors(config)}
 
 
-def read_parameter(
-    source: TensorSource, tensor: Tensor, config: DecoderConfig, dtype: np.dtype
-) -> np.ndarray:
+def read_parameter(source: TensorSource, tensor: Tensor, config: DecoderConfig, dtype: np.dtype) -> np.ndarray:
     """One canonical parameter, its layers stacked, in host memory."""
     parameter = np.empty(tensor.shape(config), dtype)
     layers = parameter if tensor.stacked else parameter[None]
@@ -129,9 +119,7 @@ def load_tensors(source: TensorSource, config: DecoderConfig, abstract_params: P
         leaf = asked[tensor.path]
         parameter = read_parameter(source, tensor, config, leaf.dtype)
         # A callback, not device_put: with several processes each may give only the shards it can address.
-        params[tensor.path] = jax.make_array_from_callback(
-            leaf.shape, leaf.sharding, lambda index, parameter=parameter: parameter[index]
-        )
+        params[tensor.path] = jax.make_array_from_callback(leaf.shape, leaf.sharding, parameter.__getitem__)
         # Transfers are asynchronous; without this wait host copies of many parameters would be alive at once.
         params[tensor.path].block_until_ready()
     return nest(params)

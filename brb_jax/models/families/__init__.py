@@ -1,4 +1,4 @@
-"""Model families: what a Hugging Face config and its tensors mean. One file a family; adding one starts here."""
+"""Model families: what a Hugging Face config and its tensors mean. One file a family, listed here."""
 
 from __future__ import annotations
 
@@ -38,6 +38,4 @@ def family_named(name: str) -> Family:
     for family in FAMILIES:
         if family.name == name:
             return family
-    raise ValueError(
-        f"family {name!r} is not supported, only {', '.join(family.name for family in FAMILIES)}"
-    )
+    raise ValueError(f"family {name!r} is not supported, only {', '.join(family.name for family in FAMILIES)}")

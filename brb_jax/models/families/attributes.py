@@ -1,7 +1,7 @@
-"""The attributes of a Hugging Face config: each is understood, known not to matter, at its default, or refused.
+"""Attributes of a Hugging Face config: each is understood, known not to matter, at its default, or refused.
 
-The idea is penzai's (google-deepmind/penzai, `penzai/models/transformer/variants`): an attribute this package has
-never heard of may change what the model computes, so a config that sets one is refused by name.
+The idea is penzai's (google-deepmind/penzai, `penzai/models/transformer/variants`): an attribute this package
+has never heard of may change what the model computes, so a config that sets one is refused by name.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-# Say where a model comes from, how it was trained, stored or is sampled from, never what a forward pass computes.
+# Say where a model comes from, how it was trained, stored or is sampled from; a forward pass reads none.
 INERT = frozenset(
     {
         "_attn_implementation_autoset",

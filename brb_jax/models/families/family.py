@@ -18,7 +18,7 @@ class Family:
         name: As in `DecoderConfig.family`.
         architectures: The `architectures` of a `config.json` that mean this family.
         model_types: Its `model_type`s, for a config that names no architecture.
-        config_from_hf: Reads a `config.json`. Raises ValueError, by name, on any attribute it does not understand.
+        config_from_hf: Reads a `config.json`; raises ValueError naming any attribute it does not understand.
         tensors: The tensors a checkpoint of a config holds.
         canonical_name: The name `tensors` uses for a stored tensor, or None if the decoder has no part in it.
     """

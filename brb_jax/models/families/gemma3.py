@@ -58,8 +58,8 @@ _IMAGE_ATTRIBUTES = frozenset(
 def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     """Reads a Gemma 3 `config.json`, written by transformers 4 or 5, nested `text_config` or not.
 
-    Attributes a config leaves out take the default of transformers' class, as published Gemma 3 configs count on
-    (the nested ones give neither vocabulary nor length).
+    Attributes a config leaves out take the default of transformers' class, as published Gemma 3 configs count
+    on (the nested ones give neither vocabulary nor length).
 
     Raises:
         ValueError: An attribute is unknown or has an unsupported value; the message names it.
@@ -102,7 +102,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
 
 
 def _text_part(hf: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The nested text config, with the outer one's word on tied embeddings, which is the one transformers obeys."""
+    """The nested text config, with the outer one's word on tied embeddings, which transformers obeys."""
     from transformers import Gemma3Config
 
     refuse_others(hf, _IMAGE_ATTRIBUTES, Gemma3Config().to_dict())
@@ -118,9 +118,7 @@ def _layer_types(hf: Mapping[str, Any], num_layers: int) -> list[str]:
     if hf.get("layer_types") is not None:
         unknown = sorted(set(hf["layer_types"]) - {"sliding_attention", "full_attention"})
         if unknown:
-            raise ValueError(
-                f"config.json: layer_types holds {', '.join(unknown)}, which Gemma 3 does not have"
-            )
+            raise ValueError(f"config.json: layer_types holds {', '.join(unknown)}, which Gemma 3 does not have")
         return list(hf["layer_types"])
     period = hf.get("sliding_window_pattern", 6)
     # transformers writes the private key but never reads it back, so it has no say of its own.
@@ -129,7 +127,7 @@ def _layer_types(hf: Mapping[str, Any], num_layers: int) -> list[str]:
 
 
 def _layer_kinds(hf: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, LayerKind]:
-    """Both kinds of layer. `rope_scaling` of transformers 4 stretches the layers with full attention alone."""
+    """Both kinds of layer. transformers 4's `rope_scaling` stretches the layers with full attention alone."""
     from transformers import Gemma3TextConfig
 
     nested = dict(hf.get("rope_parameters") or {})

@@ -106,7 +106,7 @@ def tensors(config: DecoderConfig) -> tuple[Tensor, ...]:
 
 
 def canonical_name(name: str) -> str | None:
-    """`name` itself; None for the rotary frequencies that old checkpoints store, which the config also gives."""
+    """`name` itself; None for the rotary frequencies old checkpoints store, which follow from the config."""
     return None if re.fullmatch(r"model\.layers\.\d+\.self_attn\.rotary_emb\.inv_freq", name) else name
 
 

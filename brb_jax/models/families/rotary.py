@@ -10,9 +10,7 @@ from brb_jax.models.config import RotaryScaling
 _KEYS = {
     "default": frozenset(),
     "linear": frozenset({"factor"}),
-    "llama3": frozenset(
-        {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}
-    ),
+    "llama3": frozenset({"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}),
 }
 _SHARED_KEYS = frozenset({"type", "rope_type", "rope_theta", "partial_rotary_factor"})
 
@@ -23,22 +21,21 @@ def read_rotary(
     """Base and scaling from one flat dict of rotary parameters.
 
     Args:
-        parameters: transformers 5's `rope_parameters`, or 4's `rope_scaling`; empty for plain rotary embeddings.
+        parameters: transformers 5's `rope_parameters` or 4's `rope_scaling`; empty for plain embeddings.
         where: The attribute's name, for errors.
         base: Used where `parameters` has no `rope_theta`, which otherwise wins, as in transformers.
         max_positions: What transformers takes for a missing `original_max_position_embeddings`.
 
     Raises:
-        ValueError: An unsupported kind of scaling, a key that kind does not have or lacks, or a partial rotation.
+        ValueError: An unsupported kind of scaling, a key that kind lacks or should not have, or a partial
+            rotation.
     """
     kind = parameters.get("rope_type") or parameters.get("type") or "default"
     if kind not in _KEYS:
         raise ValueError(f"config.json: {where} of type {kind!r} is not supported, only {', '.join(_KEYS)}")
     unknown = sorted(set(parameters) - _KEYS[kind] - _SHARED_KEYS)
     if unknown:
-        raise ValueError(
-            f"config.json: {where} of type {kind!r} sets what brb_jax does not know: {', '.join(unknown)}"
-        )
+        raise ValueError(f"config.json: {where} of type {kind!r} sets what brb_jax does not know: {', '.join(unknown)}")
     if parameters.get("partial_rotary_factor") not in (None, 1, 1.0):
         raise ValueError(f"config.json: {where}.partial_rotary_factor is not supported, only 1.0")
     if parameters.get("rope_theta") is not None:

@@ -1,4 +1,4 @@
-"""How a family's Hugging Face tensors become canonical parameters: names, shapes and layouts. Knows no files."""
+"""How a family's Hugging Face tensors become canonical parameters: names, shapes, layouts. Knows no files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Tensor:
         return (config.num_layers, *axes) if self.stacked else axes
 
     def to_canonical(self, array: np.ndarray, config: DecoderConfig) -> np.ndarray:
-        """One stored tensor of `source_shape` in canonical layout, without the layer axis; a view where possible."""
+        """One stored tensor, of `source_shape`, in canonical layout without the layer axis; a view of it."""
         sizes = _sizes(config)
         stored = [letter for group in self._stored_axes() for letter in group]
         split = array.reshape([sizes[letter] for letter in stored])
@@ -56,12 +56,7 @@ class Tensor:
 
     def _stored_axes(self) -> list[str]:
         stored, _ = self.layout.split("->")
-        return [
-            group.replace(" ", "")
-            for group in re.findall(r"\(([^)]*)\)|(\w)", stored)
-            for group in group
-            if group
-        ]
+        return [group.replace(" ", "") for group in re.findall(r"\(([^)]*)\)|(\w)", stored) for group in group if group]
 
     def _canonical_axes(self) -> list[str]:
         return self.layout.split("->")[1].split()
