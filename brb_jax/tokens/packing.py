@@ -84,6 +84,11 @@ class Plan:
         leaves = [self.forest.order[piece.start : piece.stop] for row in rows for piece in row]
         return sorted(int(r) for r in np.concatenate(leaves))
 
+    def num_tokens(self, index: int) -> int:
+        """Inputs a batch computes, padding not counted."""
+        _, rows = self._find(index)
+        return int(sum(self.forest.sizes(pieces).sum() for pieces in rows))
+
     def batch(self, index: int) -> Batch:
         """Makes the arrays of a batch.
 
