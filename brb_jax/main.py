@@ -19,7 +19,6 @@ from brb_jax.results.journal import JournalError
 from brb_jax.run import RunConfig, RunError, evaluate
 from brb_jax.scoring.mesh import MeshError, Processes, join_processes
 from brb_jax.tokens.encode import EncodingError
-from brb_jax.tokens.tokenizer import TokenizerError
 
 _MODEL = flags.DEFINE_string(
     "model", None, "A converted directory, a Hugging Face directory or Hub id, or a .gguf file.", required=True
@@ -128,7 +127,6 @@ def main(argv: list[str]) -> None:
         JournalError,
         MeshError,
         RunError,
-        TokenizerError,
     ) as error:
         sys.exit(f"brb_jax: {error}")
 

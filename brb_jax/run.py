@@ -24,13 +24,13 @@ from brb_jax.models.config import DecoderConfig
 from brb_jax.results import selection, table, writers
 from brb_jax.results.journal import Journal, ScoreKey
 from brb_jax.results.metrics import summarise
-from brb_jax.results.report import write_report
+from brb_jax.results.report import prompt_tail, write_report
 from brb_jax.results.sample import OptionScore, Selection
 from brb_jax.scoring import mesh as meshes
 from brb_jax.scoring.batches import ScoredBatch, score_batches
 from brb_jax.scoring.loglikelihood import LogLikelihood
-from brb_jax.scoring.progress import Progress
 from brb_jax.scoring.parameters import abstract_decoder, abstract_parameters, with_values
+from brb_jax.scoring.progress import Progress
 from brb_jax.tokens.encode import encode_cases
 from brb_jax.tokens.packing import Plan, plan
 from brb_jax.tokens.request import Request, TokenizedCase
@@ -114,16 +114,16 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
         selection.sample(case, tokens, _option_scores(case, tokens, scores), config.selection)
         for case, tokens in zip(dataset.cases, tokenized, strict=True)
     ]
-    results = summarise(samples, skipped_cases=dataset.num_skipped)
+    results = summarise(samples, config.selection, skipped=dataset.skipped_cases)
     run = provenance.record(config, dataset, checkpoint, tokenizer, tokenized, batches, mesh, fingerprint)
     out = run_directory(config)
     writers.write_json(out / "run.json", run)
     writers.write_samples(out / "samples.jsonl", samples)
     writers.write_json(out / "results.json", results)
     write_report(
-        out / "report.html", results, samples, run, {case.case_id: _prompt_tail(case) for case in dataset.cases}
+        out / "report.html", results, samples, run, {case.case_id: prompt_tail(case) for case in dataset.cases}
     )
-    table.print_results(results)
+    table.print_tables(results)
     return results
 
 
@@ -232,7 +232,3 @@ def _option_scores(
         return None
     return [scores[case.case_id, request.option_index] for request in tokenized.requests]
 
-
-def _prompt_tail(case: Case, lines: int = 6) -> str:
-    """The last lines of the prompt, for a reader of the report."""
-    return "\n".join((case.context + case.query).splitlines()[-lines:])

@@ -35,9 +35,10 @@ class Dataset:
     fingerprint: str
 
     @property
-    def num_skipped(self) -> int:
-        """How many cases were left out (a case may have several faults)."""
-        return len({(fault.file, fault.place) for fault in self.skipped})
+    def skipped_cases(self) -> tuple[FileName, ...]:
+        """For each case left out, the name of its file (a case may have several faults)."""
+        places = dict.fromkeys((fault.file, fault.place) for fault in self.skipped)
+        return tuple(FileName.parse(epath.Path(file).name) for file, _ in places)
 
 
 def read_cases(
