@@ -59,9 +59,7 @@ class Journal:
 
     scores: dict[ScoreKey, OptionScore]
 
-    def __init__(
-        self, directory: epath.Path, scores: dict[ScoreKey, OptionScore], segments: int, lock: IO | None
-    ):
+    def __init__(self, directory: epath.Path, scores: dict[ScoreKey, OptionScore], segments: int, lock: IO | None):
         """Use `Journal.open`."""
         self.scores = scores
         self._directory = directory

@@ -53,9 +53,7 @@ def summarise(
     }
 
 
-def _cells(
-    dimensions: Sequence[str], samples: Sequence[Sample], skipped: Sequence[FileName]
-) -> list[dict[str, Any]]:
+def _cells(dimensions: Sequence[str], samples: Sequence[Sample], skipped: Sequence[FileName]) -> list[dict[str, Any]]:
     """A cell for every combination of the dimensions' values that occurs."""
     groups: dict[tuple, tuple[list[Sample], list[FileName]]] = {}
     for sample in samples:
@@ -115,8 +113,7 @@ def _cell(samples: Sequence[Sample], skipped: int) -> dict[str, Any]:
         "tied": sum(bool(sample.tied) for sample in ok),
         "accuracy_tie_credit": ratio(sum(credits), len(ok)),
         "accuracy_by_rule": {
-            rule: ratio(sum(sample.predictions[rule] == sample.answer for sample in ok), len(ok))
-            for rule in RULES
+            rule: ratio(sum(sample.predictions[rule] == sample.answer for sample in ok), len(ok)) for rule in RULES
         },
         "wrong_types": _wrong_types(ok),
         "update_rate": _update_rate(ok),

@@ -65,8 +65,7 @@ def sample(
         note="; ".join(filter(None, [tokenized.note, *faults])) or None,
         context_tokens=tokenized.context_tokens,
         options=tuple(
-            option_result(option, scores[i] if scores is not None else None)
-            for i, option in enumerate(case.options)
+            option_result(option, scores[i] if scores is not None else None) for i, option in enumerate(case.options)
         ),
         tied=tuple(option.label for option in tied) if len(tied) > 1 else (),
         predictions={rule: options[0].label for rule, options in best.items()},
@@ -87,9 +86,7 @@ def option_result(option: Option, score: OptionScore | None) -> OptionResult:
     else:
         logprob = score.logprob if math.isfinite(score.logprob) else None
         tokens, ppl, greedy = score.tokens, perplexity(score), score.greedy
-    return OptionResult(
-        option.label, option.type, option.text, utf8_length(option.text), logprob, tokens, ppl, greedy
-    )
+    return OptionResult(option.label, option.type, option.text, utf8_length(option.text), logprob, tokens, ppl, greedy)
 
 
 def perplexity(score: OptionScore) -> float | None:

@@ -49,6 +49,11 @@ def percent_interval(interval: Sequence[float] | None) -> str:
     return NONE if interval is None else f"{100 * interval[0]:.1f} … {100 * interval[1]:.1f}"
 
 
+def accuracy_interval(cell: Mapping[str, Any]) -> Sequence[float] | None:
+    """The interval to show: where cases share contexts, Wilson's takes them for more evidence than they are."""
+    return cell["bootstrap"] or cell["wilson"]
+
+
 def excluded(cell: Mapping[str, Any]) -> str:
     """The cases of a cell that entered no accuracy, by reason.
 
@@ -71,12 +76,10 @@ def _accuracy_table(results: Mapping[str, Any]) -> Table:
 
 
 def _accuracy_row(cell: Mapping[str, Any]) -> list[str]:
-    # Where cases share contexts, Wilson's interval takes them for more evidence than they are.
-    interval = cell["bootstrap"] or cell["wilson"]
     return [
         str(cell["ok"]),
         percent(cell["accuracy"]),
-        percent_interval(interval),
+        percent_interval(accuracy_interval(cell)),
         percent(cell["chance"]),
         str(cell["tied"]),
         excluded(cell),
@@ -117,9 +120,7 @@ def _sentences(overall: Mapping[str, Any]) -> str:
             f"of {bias['offered']} cases ({percent(bias['random_share'])} at random)."
         )
     rules = overall["accuracy_by_rule"].items()
-    lines.append(
-        "Accuracy by selection rule: " + ", ".join(f"{rule} {percent(a)}" for rule, a in rules) + "."
-    )
+    lines.append("Accuracy by selection rule: " + ", ".join(f"{rule} {percent(a)}" for rule, a in rules) + ".")
     return "\n".join(lines)
 
 

@@ -21,8 +21,7 @@ def make_case(
     types = types or TASKS[task].option_types
     texts = texts or [f"{type_} text" for type_ in types]
     options = tuple(
-        Option(label, text, type_)
-        for label, text, type_ in zip("ABCD"[: len(types)], texts, types, strict=True)
+        Option(label, text, type_) for label, text, type_ in zip("ABCD"[: len(types)], texts, types, strict=True)
     )
     answer = next(option.label for option in options if option.type == "correct")
     return Case(case_id, domain, task, k, edit_k, m, context, "c ->", options, answer)

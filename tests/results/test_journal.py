@@ -40,10 +40,7 @@ def prefix(number):
 
 def test_scores_read_back_exactly(tmp_path):
     rng = random.Random(0)
-    batch = {
-        ("f/1", i): OptionScore(-rng.random() * 10 ** rng.randint(-300, 300), i + 1, False)
-        for i in range(500)
-    }
+    batch = {("f/1", i): OptionScore(-rng.random() * 10 ** rng.randint(-300, 300), i + 1, False) for i in range(500)}
     assert scores_of(filled(tmp_path / "new" / "journal", [batch])) == batch
 
 
@@ -201,9 +198,7 @@ def test_in_an_object_store_every_batch_is_an_object(tmp_path):
     with mock_epath(
         open=open_whole_objects,
         exists=lambda _, path: local(path).exists(),
-        glob=lambda _, pattern: [
-            f"gs://bucket/journal/{p.name}" for p in local("gs://bucket/journal").glob("*l")
-        ],
+        glob=lambda _, pattern: [f"gs://bucket/journal/{p.name}" for p in local("gs://bucket/journal").glob("*l")],
         makedirs=make,
         mkdir=make,
     ):

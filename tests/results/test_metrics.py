@@ -100,9 +100,7 @@ def test_wrong_types_against_a_random_choice():
         "wilson": wilson_interval(3, 4),
         "random_share_of_errors": pytest.approx(1 / 3),
     }
-    assert (
-        revision["retrieval_similar"]["count"] == 0 and revision["retrieval_similar"]["share_of_errors"] == 0
-    )
+    assert revision["retrieval_similar"]["count"] == 0 and revision["retrieval_similar"]["share_of_errors"] == 0
     # Over all tasks `old_rule` is offered in 6 of 9 cases and in 4 of the 5 that were answered wrongly.
     everywhere = RESULTS["overall"]["wrong_types"]
     assert everywhere["old_rule"]["random_share"] == pytest.approx(6 * 0.25 / 9)
@@ -214,9 +212,7 @@ def test_random_choice_scores_what_is_said_of_random_choice():
     overall = summarise(samples)["overall"]
     assert overall["accuracy"] == pytest.approx(overall["chance"], abs=0.03)
     assert overall["update_rate"]["rate"] == pytest.approx(0.5, abs=0.05)
-    assert overall["retrieval_bias"]["share"] == pytest.approx(
-        overall["retrieval_bias"]["random_share"], abs=0.03
-    )
+    assert overall["retrieval_bias"]["share"] == pytest.approx(overall["retrieval_bias"]["random_share"], abs=0.03)
     for type_ in overall["wrong_types"].values():
         assert type_["share"] == pytest.approx(type_["random_share"], abs=0.03)
         assert type_["share_of_errors"] == pytest.approx(type_["random_share_of_errors"], abs=0.03)

@@ -6,9 +6,7 @@ import pytest
 from brb_jax.results.statistics import calibration, cluster_bootstrap_interval, ratio, wilson_interval
 
 
-@pytest.mark.parametrize(
-    ("successes", "trials"), [(0, 1), (1, 1), (0, 20), (7, 20), (20, 20), (633, 1000), (1, 40000)]
-)
+@pytest.mark.parametrize(("successes", "trials"), [(0, 1), (1, 1), (0, 20), (7, 20), (20, 20), (633, 1000), (1, 40000)])
 def test_wilson_is_the_closed_form(successes, trials):
     z, p = 1.959963984540054, successes / trials
     centre = (p + z**2 / (2 * trials)) / (1 + z**2 / trials)
@@ -41,9 +39,7 @@ def test_bootstrap_knows_that_cases_of_a_context_fail_together():
     # 200 contexts of 5 cases, each all right or all wrong: as little is known as from 200 cases.
     rng = np.random.default_rng(1)
     outcomes = rng.random(200) < 0.6
-    low, high = cluster_bootstrap_interval(
-        np.repeat(outcomes, 5).tolist(), np.repeat(np.arange(200), 5).tolist()
-    )
+    low, high = cluster_bootstrap_interval(np.repeat(outcomes, 5).tolist(), np.repeat(np.arange(200), 5).tolist())
     p = outcomes.mean()
     half = 1.96 * math.sqrt(p * (1 - p) / 200)
     np.testing.assert_allclose([low, high], [p - half, p + half], atol=0.01)

@@ -11,10 +11,7 @@ SAMPLES = [
     *[make_sample([-1.0, -2.0, -3.0], context=str(i)) for i in range(8)],
     *[make_sample([-2.0, -1.0, -3.0], context=str(i)) for i in range(8, 10)],
     make_sample(None),
-    *[
-        make_sample([-1.0, -2.0, -3.0, -4.0], task="MemoryRev", k=2, edit_k=1, context=f"{i}")
-        for i in range(3)
-    ],
+    *[make_sample([-1.0, -2.0, -3.0, -4.0], task="MemoryRev", k=2, edit_k=1, context=f"{i}") for i in range(3)],
     make_sample([-2.0, -3.0, -1.0, -4.0], task="MemoryRev", k=2, edit_k=1, context="z"),
 ]
 SKIPPED = [FileName("words", "MemoryRet", None, None, 70)] * 2
