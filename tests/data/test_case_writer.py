@@ -1,0 +1,65 @@
+"""What is written is what is read."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brb_jax.data.case import Case, Option
+from brb_jax.data.filename import FileName
+from brb_jax.data.reader import read_cases
+from brb_jax.data.writer import encode, write_cases
+
+NAME = FileName("words", "MemoryRet", None, None, 2)
+
+
+def case(own_id="1", texts=("a b", "c d", "e f"), context="x -> y\n", metadata=None):
+    types = ("random_wrong", "correct", "retrieval_similar")
+    options = tuple(Option(*parts) for parts in zip("ABC", texts, types, strict=True))
+    own_metadata = metadata or {}
+    return Case(
+        f"words_MemoryRet_M2/{own_id}", "words", "MemoryRet", None, None, 2, context, "q", options, "B", own_metadata
+    )
+
+
+def test_bytes_by_hand():
+    assert encode(NAME, [case("17")], {"seed": 3}).decode() == (
+        '{"metadata": {"seed": 3},\n"cases": [\n'
+        '{"id": 17, "context": "x -> y\\n", "query": "q", "options": ['
+        '{"label": "A", "text": "a b", "type": "random_wrong"}, '
+        '{"label": "B", "text": "c d", "type": "correct"}, '
+        '{"label": "C", "text": "e f", "type": "retrieval_similar"}], "answer": "B", "metadata": {}}\n]}\n'
+    )
+    assert json.loads(encode(NAME, [], {})) == {"metadata": {}, "cases": []}
+
+
+characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+texts = st.lists(
+    st.text(characters, min_size=1).filter(str.strip), min_size=3, max_size=3, unique_by=lambda text: text.strip()
+)
+
+
+@given(st.text(characters, min_size=1), texts, st.text(characters))
+def test_read_after_write(tmp_path_factory, own_id, texts, context):
+    directory = tmp_path_factory.mktemp("written")
+    # The answer "B" could also mean an option whose text is another option's label; not the writer's business.
+    texts = [f"{text}." if text in ("A", "B", "C") else text for text in texts]
+    written = case(own_id, tuple(texts), context, {"ü": [1, None, "x"]})
+    write_cases(directory, NAME, [written], {"domain": "words"})
+    assert read_cases([directory]).cases == (written,)
+
+
+def test_file_appears_whole_or_not_at_all(tmp_path):
+    write_cases(tmp_path / "new" / "folder", NAME, [case()], {})
+    path = write_cases(tmp_path / "new" / "folder", NAME, [case("2")], {})
+    assert [entry.name for entry in path.parent.iterdir()] == [NAME.format()]
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_cases(tmp_path / "new" / "folder", NAME, [case("3", metadata={"x": float("nan")})], {})
+    assert [entry.name for entry in path.parent.iterdir()] == [NAME.format()]
+    assert read_cases([path]).cases == (case("2"),)
+
+
+def test_case_of_another_file():
+    with pytest.raises(ValueError, match="case words_MemoryRet_M2/1 does not belong in digits_MemoryRet_M2_que_ans"):
+        encode(FileName("digits", "MemoryRet", None, None, 2), [case()], {})
