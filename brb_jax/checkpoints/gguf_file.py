@@ -235,7 +235,7 @@ def open_gguf(path: Path) -> GgufCheckpoint:
         check_tensors(tensors, config)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error
-    return GgufCheckpoint(tensors, config, fingerprint(config, [(path.name, epath.Path(path))]))
+    return GgufCheckpoint(tensors, config, fingerprint(config, [("gguf", epath.Path(path))]))
 
 
 def _rope_scaling(stated: dict[str, Any]) -> dict[str, Any] | None:

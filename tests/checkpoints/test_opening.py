@@ -1,0 +1,87 @@
+"""Which checkpoint a path means, and what is said where it means none."""
+
+import shutil
+
+import pytest
+import tiny_models
+
+from brb_jax.checkpoints import CheckpointError, open_checkpoint
+from brb_jax.convert import convert
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """A Hugging Face folder `here/model`, with `here` the working directory."""
+    here = tmp_path / "here"
+    tiny_models.llama().save_pretrained(here / "model")
+    monkeypatch.chdir(here)
+    return here / "model"
+
+
+def test_relative_home_and_trailing_slash(model, monkeypatch):
+    monkeypatch.setenv("HOME", str(model.parent))
+    fingerprints = {open_checkpoint(path).fingerprint for path in ("model", "./model/", "~/model", str(model), model)}
+    assert len(fingerprints) == 1
+
+
+def test_the_folder_above(model):
+    with pytest.raises(CheckpointError, match=r"it holds model/; there is a checkpoint below: .*/here/model$"):
+        open_checkpoint(model.parent)
+
+
+def test_the_folder_below(model):
+    (model / "onnx").mkdir()
+    with pytest.raises(CheckpointError, match=r"it holds nothing; the folder above is a checkpoint: .*/here/model$"):
+        open_checkpoint(model / "onnx")
+    with pytest.raises(CheckpointError, match=r"config.json is a file; .*the folder above is a checkpoint"):
+        open_checkpoint(model / "config.json")
+
+
+def test_no_such_path(model):
+    with pytest.raises(CheckpointError, match=r"here/modle does not exist; .*here holds model/"):
+        open_checkpoint(model.parent / "modle")
+    with pytest.raises(CheckpointError, match=r"does not exist; .*/model holds config.json, .*model.safetensors"):
+        open_checkpoint("model/1/2")
+
+
+def test_hub_repository_without_a_network(model):
+    with pytest.raises(CheckpointError, match=r"^nobody/nothing is no path here, and fetching it from .* failed: .+$"):
+        open_checkpoint("nobody/nothing")
+
+
+def test_folder_of_something_else(tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(CheckpointError, match=r"is not a converted directory, .*: it holds notes.txt"):
+        open_checkpoint(tmp_path)
+
+
+def test_several_ggufs(tmp_path):
+    for name in ("a.gguf", "b.gguf"):
+        (tmp_path / name).write_bytes(b"GGUF")
+    with pytest.raises(CheckpointError, match="holds 2 GGUF files; name one: a.gguf, b.gguf"):
+        open_checkpoint(tmp_path)
+
+
+def test_unknown_architecture(model):
+    config = (model / "config.json").read_text().replace("LlamaForCausalLM", "MambaForCausalLM")
+    (model / "config.json").write_text(config)
+    with pytest.raises(CheckpointError, match="architecture MambaForCausalLM is not supported, only LlamaForCausalLM"):
+        open_checkpoint(model)
+
+
+def test_converted_params_and_their_parent(model, tmp_path):
+    convert(str(model), str(tmp_path / "converted"))
+    assert open_checkpoint(tmp_path / "converted").source == "converted from huggingface"
+    with pytest.raises(CheckpointError, match="the folder above is a checkpoint"):
+        open_checkpoint(tmp_path / "converted" / "params")
+
+
+def test_unfinished_conversion(model, tmp_path):
+    out = tmp_path / "converted"
+    convert(str(model), str(out))
+    unfinished = shutil.copytree(out, tmp_path / "converted.unfinished")
+    with pytest.raises(CheckpointError, match="unfinished conversion; run brb_jax.convert again"):
+        open_checkpoint(unfinished)
+    (unfinished / "model.json").unlink()
+    with pytest.raises(CheckpointError, match="unfinished conversion; run brb_jax.convert again"):
+        open_checkpoint(unfinished)
