@@ -39,8 +39,7 @@ def write_report(
         path: The file to write.
         results: From `metrics.summarise`.
         samples: The samples the results were made from.
-        run: What `run.json` holds. `run["model"]` is the title; other plain values head the page, and every mapping or
-            list is a section of the settings.
+        run: What `run.json` holds. `settings`, `devices` and `written` head the page; all of it is at the end.
         prompt_tails: By case id, the end of the prompt; see `prompt_tail`.
         references: By name, the results of other readers of the same cases (the baselines), shown beside.
     """
@@ -62,9 +61,9 @@ def write_report(
         version=brb_jax.__version__,
         results=results,
         references=references or {},
-        model=run["model"],
-        facts={name: value for name, value in run.items() if name != "model" and _is_plain(value)},
-        settings={name: value for name, value in run.items() if not _is_plain(value)},
+        model=run["settings"]["model"],
+        facts=_facts(run),
+        run=run,
         total=len(samples),
         left_out=_left_out(samples, shown),
         cases=[_case_record(sample, prompt_tails[sample.case_id]) for sample in shown],
@@ -112,5 +111,11 @@ def _case_record(sample: Sample, tail: str) -> dict[str, Any]:
     return dataclasses.asdict(sample) | {"outcome": _outcome(sample), "tail": tail[-PROMPT_TAIL:]}
 
 
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float)
+def _facts(run: Mapping[str, Any]) -> dict[str, str]:
+    settings, devices = run["settings"], run["devices"]
+    return {
+        "data": ", ".join(settings["data"]),
+        **{name: settings[name] for name in ("selection", "dtype", "boundary", "bos", "overlong")},
+        "devices": f"{devices['count']} × {devices['kind']}",
+        "written": run["written"],
+    }

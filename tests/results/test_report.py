@@ -10,7 +10,19 @@ from brb_jax.results.metrics import summarise
 from brb_jax.results.report import MAX_CASES, PROMPT_TAIL, choose_cases, prompt_tail, write_report
 
 HOSTILE = '</script><script>alert(1)</script><b>&amp; "quoted" \u2028 北京 <!--'
-RUN = {"model": "tiny <model>", "data": "bench/", "flags": {"bos": "always", "note": "</pre><i>"}, "mesh": [1, 2]}
+RUN = {
+    "written": "2030-01-02T03:04:05+00:00",
+    "settings": {
+        "model": "tiny <model>",
+        "data": ("bench/a", "bench/b"),
+        "selection": "logprob",
+        "dtype": "float32",
+        "boundary": "cover",
+        "bos": "auto",
+        "overlong": "skip",
+    },
+    "devices": {"kind": "cpu", "count": 2},
+}
 
 
 class Page(html.parser.HTMLParser):
@@ -77,13 +89,14 @@ def test_the_page_says_what_the_results_hold(tmp_path):
     samples = numbered(["correct"] * 8 + ["wrong"] * 2 + ["overlong"])
     text = Page(written(tmp_path, samples)).text
     assert "tiny <model>" in text and "80.0 %" in text and "49.0 … 94.3" in text and "33.3 %" in text
+    assert "data bench/a, bench/b" in text and "devices 2 × cpu" in text and "written 2030-01-02" in text
     assert "1 overlong" in text and "All 11 cases." in text
 
 
 def test_text_of_cases_and_settings_stays_text(tmp_path):
     sample = make_sample([-1.0, -2.0, -3.0], texts=[HOSTILE, "b", "c"], case_id=f"f/{HOSTILE}")
-    page = Page(written(tmp_path, [sample], tail=HOSTILE))
-    plain = Page(written(tmp_path, numbered(["correct"]), run=RUN | {"flags": {}, "model": "m"}))
+    page = Page(written(tmp_path, [sample], run=RUN | {"note": f"</pre>{HOSTILE}"}, tail=HOSTILE))
+    plain = Page(written(tmp_path, numbered(["correct"]), run=RUN | {"note": "plain"}))
     assert page.tags == plain.tags
     (case,) = page.cases
     assert case["options"][0]["text"] == HOSTILE and case["tail"] == HOSTILE
