@@ -23,13 +23,8 @@ from brb_jax.tokens.rows import Row
 
 Sharing = Literal["tree", "case", "none"]
 
-# Slots at which attention among them costs as much as everything else the model does with them. Taken from
-# parameter counts (4·D·L a pair against 2·parameters a slot) it lies between 6,000 (135M) and 60,000 (8B).
-_ATTENTION_SLOTS = 16_384
-
-# Ids compared at first when sorting. Requests that agree so far are compared further, twice as many each
-# time, so that the sort holds keys of what tells requests apart and not a copy of a million-token context per
-# request.
+# Ids compared at first when sorting. Requests that agree so far are compared further, twice as many each time, so
+# that the sort holds keys of what tells requests apart and not a copy of a million-token context per request.
 _FIRST_KEY = 256
 
 
@@ -66,11 +61,6 @@ class Forest:
         stops = np.asarray([piece.stop for piece in pieces], np.int64)
         new = np.append(0, np.cumsum(self.lengths - self.shared))
         return new[stops] - new[starts] + self.shared[starts]
-
-
-def attention_cost(slots: np.ndarray) -> np.ndarray:
-    """Cost of causal attention among so many slots, in units of the cost of one slot without attention."""
-    return np.square(slots, dtype=np.float64) / (2 * _ATTENTION_SLOTS)
 
 
 def build_forest(requests: Sequence[Request], sharing: Sharing) -> Forest:
@@ -123,41 +113,42 @@ def _common_prefix(a: Request, b: Request) -> int:
     return first if differs[first] else length
 
 
-def cut(forest: Forest, max_slots: int) -> list[Piece]:
-    """Cuts the forest into pieces of at most `max_slots` slots, at the least total cost.
+def cut(forest: Forest, cost_of_slots: np.ndarray) -> list[Piece]:
+    """Cuts the forest into pieces at the least total cost.
 
-    The cost of a piece is its slots plus the attention among them. Fewer, larger pieces compute less shared
-    context twice; smaller ones attend over less. Leaves are in line, so this is the partition of a line into
-    segments, solved exactly by dynamic programming over the last segment.
+    Trees are cut one by one; which pieces share a row is not decided here. Fewer, larger pieces compute less
+    shared context twice; smaller ones attend over less. Leaves are in line, so this is the partition of a
+    line into segments, solved exactly by dynamic programming over the last segment.
 
     Args:
-        forest: No leaf longer than `max_slots`.
-        max_slots: The longest row there may be.
+        forest: No leaf longer than a piece may be.
+        cost_of_slots: float64 `[max_slots + 1]`; the cost of a piece of each size. No piece is larger.
     """
     pieces: list[Piece] = []
     # Leaves with the inputs of their predecessor take no slots; a cut there can only cost.
     atoms = np.flatnonzero(forest.lengths > forest.shared)
     tree_starts = np.flatnonzero(forest.shared[atoms] == 0)
+    # Slots of the piece from atom i to atom j: reached[j] - before[i].
     reached = np.cumsum(forest.lengths - forest.shared)[atoms]
     before = reached - forest.lengths[atoms]
     bounds = np.append(atoms, len(forest.order))
     for first, end in itertools.pairwise([*tree_starts, len(atoms)]):
-        for i, j in _cheapest_segments(reached[first:end], before[first:end], max_slots):
+        for i, j in _cheapest_segments(reached[first:end], before[first:end], cost_of_slots):
             pieces.append(Piece(int(bounds[first + i]), int(bounds[first + j])))
     return pieces
 
 
-def _cheapest_segments(reached: np.ndarray, before: np.ndarray, max_slots: int) -> list[tuple[int, int]]:
-    """Segments `(i, j)`, j exclusive, of sizes `reached[j - 1] - before[i] ≤ max_slots`."""
+def _cheapest_segments(reached: np.ndarray, before: np.ndarray, cost_of_slots: np.ndarray) -> list[tuple[int, int]]:
+    """Segments `(i, j)`, j exclusive, of sizes `reached[j - 1] - before[i]`."""
     if len(reached) == 1:
         return [(0, 1)]
-    lowest = np.searchsorted(before, reached - max_slots)  # `before` ascends: dropping a leaf never adds slots
+    max_slots = len(cost_of_slots) - 1
+    lowest = np.searchsorted(before, reached - max_slots)  # `before` ascends: dropping a leaf adds no slots
     best = np.zeros(len(reached) + 1)
     last_start = np.zeros(len(reached), np.int64)
     for j in range(len(reached)):
         low = lowest[j]
-        sizes = reached[j] - before[low : j + 1]
-        costs = best[low : j + 1] + sizes + attention_cost(sizes)
+        costs = best[low : j + 1] + cost_of_slots[reached[j] - before[low : j + 1]]
         cheapest = costs.argmin()
         last_start[j], best[j + 1] = low + cheapest, costs[cheapest]
     segments = []
@@ -197,6 +188,7 @@ def lay_out(forest: Forest, pieces: Sequence[Piece], length: int) -> Row:
         end_at_depth = np.full(deepest, slot, np.int32)
         for here, shared, depth in reversed(branches):
             subtree_end_T[here] = end_at_depth[shared:depth]
-            end_at_depth[shared:] = here.start  # nodes of the leaf before that this one does not share end here
+            # What the leaf before does not share with this one ends where this one's own slots begin.
+            end_at_depth[shared:] = here.start
     slots_S, targets_S, requests_S = (np.concatenate(arrays) for arrays in zip(*scored, strict=True))
     return Row(tokens_T, positions_T, subtree_end_T, slots_S, targets_S, requests_S)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from brb_jax.tokens.buckets import choose_buckets, round_down, round_up, row_cost
+from brb_jax.tokens.buckets import choose_buckets, piece_costs, row_cost, row_lengths
 from brb_jax.tokens.forest import Forest, Piece, Sharing, build_forest, cut, lay_out
 from brb_jax.tokens.request import Request
 from brb_jax.tokens.rows import Batch
@@ -154,35 +155,46 @@ def plan(
         return Plan((), Work(0, 0, 0), forest, ())
     if buckets is not None:
         _check_longest(forest, max(buckets))
-    longest = max(buckets or [round_down(batch_tokens), round_up(int(forest.lengths.max()))])
-    pieces = cut(forest, longest)
+        possible = np.unique(buckets)
+    else:
+        possible = row_lengths(batch_tokens, int(forest.lengths.max()))
+    pieces = cut(forest, piece_costs(possible))
     sizes = forest.sizes(pieces)
-    lengths = sorted(set(buckets)) if buckets is not None else choose_buckets(sizes, max_buckets, longest)
-    by_length = _pack(sizes, lengths)
-    scored = np.asarray([requests[i].num_scored for i in forest.order])
-    filled: list[Bucket] = []
-    rows: list[tuple[Piece, ...]] = []
-    for length in sorted(by_length, reverse=True):
-        bucket_rows = [tuple(pieces[p] for p in sorted(row)) for row in by_length[length]]
-        # In the order of the dataset, as far as it goes: results come in as a reader expects them.
+    lengths = possible if buckets is not None else choose_buckets(sizes, max_buckets, possible)
+    # Longest first: what does not fit in memory shows at once.
+    contents = sorted(_pack(sizes, lengths).items(), reverse=True)
+    rows = [[tuple(pieces[p] for p in sorted(row)) for row in filled] for _, filled in contents]
+    for bucket_rows in rows:
+        # In the order of the dataset as far as it goes: results come in as a reader expects them.
         bucket_rows.sort(key=lambda row: min(forest.order[p.start : p.stop].min() for p in row))
-        entries = max(sum(int(scored[p.start : p.stop].sum()) for p in row) for row in bucket_rows)
-        num_rows = len(bucket_rows)
-        filled.append(
-            Bucket(
-                T=length,
-                B=_rows_a_batch(num_rows, max(1, batch_tokens // length), row_multiple),
-                S=_round_up(entries, _SCORED_STEP),
-                rows=num_rows,
-            )
-        )
-        rows += bucket_rows
+    filled_buckets = tuple(
+        _bucket(forest, length, bucket_rows, max(1, batch_tokens // length), row_multiple)
+        for (length, _), bucket_rows in zip(contents, rows, strict=True)
+    )
     work = Work(
         option_tokens=int(forest.lengths.sum()),
         tree_tokens=int((forest.lengths - forest.shared).sum()),
-        slots=sum(bucket.T * bucket.B * bucket.num_batches for bucket in filled),
+        slots=sum(bucket.T * bucket.B * bucket.num_batches for bucket in filled_buckets),
     )
-    return Plan(tuple(filled), work, forest, tuple(rows))
+    return Plan(filled_buckets, work, forest, tuple(itertools.chain(*rows)))
+
+
+def _bucket(forest: Forest, length: int, rows: Sequence[Sequence[Piece]], most: int, row_multiple: int) -> Bucket:
+    """The bucket of these rows, in as few batches of about `most` rows as will do, equally filled."""
+    scored = max(
+        sum(forest.requests[r].num_scored for p in row for r in forest.order[p.start : p.stop]) for row in rows
+    )
+    batches = math.ceil(len(rows) / _round_up(most, row_multiple))
+    return Bucket(
+        T=length,
+        B=_round_up(math.ceil(len(rows) / batches), row_multiple),
+        S=_round_up(scored, _SCORED_STEP),
+        rows=len(rows),
+    )
+
+
+def _round_up(number: int, multiple: int) -> int:
+    return math.ceil(number / multiple) * multiple
 
 
 def _check_longest(forest: Forest, longest: int) -> None:
@@ -195,7 +207,7 @@ def _check_longest(forest: Forest, longest: int) -> None:
         )
 
 
-def _pack(sizes: np.ndarray, lengths: Sequence[int]) -> dict[int, list[list[int]]]:
+def _pack(sizes: np.ndarray, lengths: np.ndarray) -> dict[int, list[list[int]]]:
     """Packs pieces into rows by best fit, largest first.
 
     A piece goes to the fullest open row that holds it. Where none does, a row is opened of the length that is
@@ -204,8 +216,7 @@ def _pack(sizes: np.ndarray, lengths: Sequence[int]) -> dict[int, list[list[int]
     Returns:
         For each length used, its rows; a row is a list of indices of pieces.
     """
-    lengths_L = np.asarray(lengths)
-    costs_L = row_cost(lengths_L)
+    costs = row_cost(lengths)
     smallest = int(sizes.min())
     rows: list[list[int]] = []
     open_rows: list[tuple[int, int]] = []  # (slots left, row), ascending
@@ -216,24 +227,14 @@ def _pack(sizes: np.ndarray, lengths: Sequence[int]) -> dict[int, list[list[int]
             left, row = open_rows.pop(position)
             rows[row].append(int(piece))
         else:
-            fits_L = lengths_L // size
-            shares_L = np.where(fits_L > 0, costs_L / np.maximum(fits_L, 1), np.inf)
-            left, row = int(lengths_L[shares_L.argmin()]), len(rows)
+            fits = lengths // size
+            shares = np.where(fits > 0, costs / np.maximum(fits, 1), np.inf)
+            left, row = int(lengths[shares.argmin()]), len(rows)
             rows.append([int(piece)])
         if left - size >= smallest:
             bisect.insort(open_rows, (left - size, row))
     by_length: dict[int, list[list[int]]] = {}
     for row_pieces in rows:
-        length = lengths[bisect.bisect_left(lengths, int(sizes[row_pieces].sum()))]
+        length = int(lengths[np.searchsorted(lengths, sizes[row_pieces].sum())])
         by_length.setdefault(length, []).append(row_pieces)
     return by_length
-
-
-def _rows_a_batch(rows: int, most: int, multiple: int) -> int:
-    """Rows of a batch: as few batches as `most` allows, equally filled, and a multiple of `multiple`."""
-    batches = math.ceil(rows / _round_up(most, multiple))
-    return _round_up(math.ceil(rows / batches), multiple)
-
-
-def _round_up(number: int, multiple: int) -> int:
-    return math.ceil(number / multiple) * multiple

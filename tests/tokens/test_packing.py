@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brb_jax.tokens.forest import Piece, attention_cost, build_forest, cut, lay_out
+from brb_jax.tokens.buckets import row_cost
+from brb_jax.tokens.forest import Piece, build_forest, cut, lay_out
 from brb_jax.tokens.packing import Plan, plan
 from brb_jax.tokens.request import Request
 from brb_jax.tokens.rows import Batch
@@ -148,26 +150,30 @@ def test_requests_longer_than_a_first_sort_key_share_all_they_can():
 
 
 @settings(max_examples=100, deadline=None)
-@given(forests(), st.integers(0, 20))
-def test_cuts_are_the_cheapest_partition(requests, slack):
-    """Against all ways to split the sorted leaves."""
+@given(forests(), st.data())
+def test_cuts_are_the_cheapest_partition(requests, data):
+    """Against all ways to split the sorted leaves of each tree, at any price that rises with a piece's size."""
     requests = requests[:9]
     forest = build_forest(requests, "tree")
-    max_slots = int(forest.lengths.max()) + slack
+    longest = int(forest.lengths.max())
+    rises = st.floats(0, 10, allow_subnormal=False)
+    prices = np.cumsum(data.draw(st.lists(rises, min_size=longest + 1, max_size=longest + 21)))
 
+    @functools.cache
     def trie_size(start: int, stop: int) -> int:
         return brute_force_trie_size([requests[i] for i in forest.order[start:stop]])
 
     def cost(bounds: tuple[int, ...]) -> float:
         sizes = [trie_size(a, b) for a, b in itertools.pairwise(bounds)]
-        return sum(s + float(attention_cost(np.asarray(s))) for s in sizes) if max(sizes) <= max_slots else np.inf
+        return sum(prices[s] for s in sizes) if max(sizes) < len(prices) else np.inf
 
     n = len(requests)
-    inner = [c for k in range(n) for c in itertools.combinations(range(1, n), k)]
-    best = min(cost((0, *c, n)) for c in inner)
-    pieces = cut(forest, max_slots)
+    roots = {leaf for leaf in range(n) if leaf == 0 or forest.inputs(leaf)[0] != forest.inputs(leaf - 1)[0]}
+    subsets = (c for k in range(n + 1) for c in itertools.combinations(range(n), k))
+    best = min(cost((*c, n)) for c in subsets if roots <= set(c))
+    pieces = cut(forest, prices)
     assert [p.start for p in pieces] == [0, *(p.stop for p in pieces[:-1])] and pieces[-1].stop == n
-    assert cost((0, *(p.stop for p in pieces))) == pytest.approx(best, rel=1e-12)
+    assert cost((0, *(p.stop for p in pieces))) == pytest.approx(best, rel=1e-9, abs=1e-12)
     assert forest.sizes(pieces).tolist() == [trie_size(p.start, p.stop) for p in pieces]
 
 
@@ -176,7 +182,7 @@ def test_a_long_tree_is_cut_where_little_is_shared():
     rng = np.random.default_rng(0)
     contexts = [[1, *rng.integers(2, 100, 500).tolist()] for _ in range(2)]
     requests = [request(c, o, [*contexts[c], 100 + o, 5, 6], 501) for c in range(2) for o in range(4)]
-    pieces = cut(build_forest(requests, "tree"), 4096)
+    pieces = cut(build_forest(requests, "tree"), row_cost(np.arange(4096)))
     assert [(p.start, p.stop) for p in pieces] == [(0, 4), (4, 8)]
 
 
