@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import jax
-from absl import app, flags, logging
+from absl import app, flags
 
 from brb_jax.checkpoints import CheckpointError
+from brb_jax.config import RunConfig, RunError
 from brb_jax.data.fault import DataError
 from brb_jax.results.journal import JournalError
-from brb_jax.run import RunConfig, RunError, evaluate
+from brb_jax.run import evaluate
 from brb_jax.scoring.mesh import MeshError, Processes, join_processes
 from brb_jax.tokens.encode import EncodingError
 
@@ -112,7 +113,6 @@ def _integer(flag: str, text: str, lowest: int) -> int:
 def main(argv: list[str]) -> None:
     if len(argv) > 1:
         sys.exit(f"brb_jax: unexpected argument {argv[1]!r}; every setting is a flag (--help lists them)")
-    logging.set_verbosity(logging.INFO)
     if _COMPILATION_CACHE.value:
         jax.config.update("jax_compilation_cache_dir", str(Path(_COMPILATION_CACHE.value).expanduser()))
     try:

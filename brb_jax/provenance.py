@@ -1,4 +1,4 @@
-"""What `run.json` records: everything needed to tell how a run's numbers came about, and to make them again."""
+"""How a run's numbers came about: what they depend on, and the record that lets them be made again (`run.json`)."""
 
 from __future__ import annotations
 
@@ -7,23 +7,44 @@ import datetime
 import importlib.metadata
 import platform
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 from jax.sharding import Mesh
 
 from brb_jax.checkpoints import Checkpoint
+from brb_jax.config import RunConfig
 from brb_jax.data.reader import Dataset
 from brb_jax.models.config import to_json
 from brb_jax.tokens.packing import Plan
 from brb_jax.tokens.request import TokenizedCase
 from brb_jax.tokens.tokenizer import Tokenizer
 
-if TYPE_CHECKING:
-    from brb_jax.run import RunConfig
-
 _PACKAGES = ("brb-jax", "jax", "jaxlib", "flax", "orbax-checkpoint", "transformers", "tokenizers", "numpy")
 _FIRST_IDS = 8
+
+
+def scoring_fingerprint(
+    config: RunConfig, dataset: Dataset, checkpoint: Checkpoint, tokenizer: Tokenizer
+) -> dict[str, Any]:
+    """What the scores of a run depend on. Not in it: what may only change their rounding (mesh, batches, sharing)."""
+    return {
+        "model": checkpoint.fingerprint,
+        "tokenizer": tokenizer.fingerprint,
+        "dataset": dataset.fingerprint,
+        **{
+            name: getattr(config, name)
+            for name in (
+                "option_delimiter",
+                "boundary",
+                "max_length",
+                "overlong",
+                "on_bad_case",
+                "limit",
+                "dtype",
+            )
+        },
+    }
 
 
 def record(

@@ -3,69 +3,37 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import logging
-from etils import epath
 from jax.sharding import Mesh
 
 from brb_jax import provenance
 from brb_jax.checkpoints import Checkpoint, open_checkpoint
+from brb_jax.config import RunConfig, RunError
 from brb_jax.data.case import Case
-from brb_jax.data.reader import Dataset, read_cases
+from brb_jax.data.reader import read_cases
 from brb_jax.models.config import DecoderConfig
 from brb_jax.results import selection, table, writers
 from brb_jax.results.journal import Journal, ScoreKey
 from brb_jax.results.metrics import summarise
 from brb_jax.results.report import prompt_tail, write_report
-from brb_jax.results.sample import OptionScore, Selection
+from brb_jax.results.sample import OptionScore
 from brb_jax.scoring import mesh as meshes
 from brb_jax.scoring.batches import ScoredBatch, score_batches
 from brb_jax.scoring.loglikelihood import LogLikelihood
 from brb_jax.scoring.parameters import abstract_decoder, abstract_parameters, with_values
-from brb_jax.scoring.progress import Progress
+from brb_jax.scoring.progress import Progress, say
 from brb_jax.tokens.encode import encode_cases
 from brb_jax.tokens.packing import Plan, plan
 from brb_jax.tokens.request import Request, TokenizedCase
-from brb_jax.tokens.tokenizer import Tokenizer, load_tokenizer
+from brb_jax.tokens.tokenizer import load_tokenizer
 
 # Slots of a batch on each device, unless --batch_tokens says otherwise. A CPU gains nothing from several rows at once.
 BATCH_TOKENS = {"cpu": 2_048, "gpu": 32_768, "tpu": 32_768}
-
-
-class RunError(ValueError):
-    """Settings that contradict each other or the model."""
-
-
-@dataclasses.dataclass(frozen=True)
-class RunConfig:
-    """Everything one evaluation depends on. Field by field the flags of `brb_jax.main`, which documents them."""
-
-    model: str
-    data: tuple[str, ...]
-    out: str
-    selection: Selection = "logprob"
-    option_delimiter: str = " "
-    bos: Literal["auto", "always", "never"] = "auto"
-    boundary: Literal["cover", "lm_eval"] = "cover"
-    max_length: int | None = None
-    allow_extrapolation: bool = False
-    overlong: Literal["skip", "truncate_left"] = "skip"
-    on_bad_case: Literal["fail", "skip"] = "fail"
-    limit: int | None = None
-    dtype: Literal["float32", "bfloat16"] = "float32"
-    sharing: Literal["tree", "case", "none"] = "tree"
-    buckets: tuple[int, ...] | None = None
-    max_buckets: int = 4
-    batch_tokens: int | None = None
-    mesh: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 def evaluate(config: RunConfig) -> dict[str, Any] | None:
@@ -103,8 +71,8 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
         batch_tokens=(config.batch_tokens or BATCH_TOKENS[jax.default_backend()]) * mesh.shape["data"],
         row_multiple=meshes.row_multiple(mesh),
     )
-    fingerprint = scoring_fingerprint(config, dataset, checkpoint, tokenizer)
-    meshes.agree(_digest({"fingerprint": fingerprint, "plan": repr(batches.buckets)}), "what to score")
+    fingerprint = provenance.scoring_fingerprint(config, dataset, checkpoint, tokenizer)
+    meshes.agree(f"{fingerprint} {batches.buckets}", "what to score")
 
     scores = score(config, dataset.cases, requests, batches, checkpoint, mesh, fingerprint)
     if scores is None:
@@ -116,7 +84,7 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
     ]
     results = summarise(samples, config.selection, skipped=dataset.skipped_cases)
     run = provenance.record(config, dataset, checkpoint, tokenizer, tokenized, batches, mesh, fingerprint)
-    out = run_directory(config)
+    out = config.directory
     writers.write_json(out / "run.json", run)
     writers.write_samples(out / "samples.jsonl", samples)
     writers.write_json(out / "results.json", results)
@@ -145,12 +113,12 @@ def score(
     with contextlib.ExitStack() as stack:
         journal = None
         if jax.process_index() == 0:
-            journal = stack.enter_context(Journal.open(run_directory(config) / "journal", fingerprint))
+            journal = stack.enter_context(Journal.open(config.directory / "journal", fingerprint))
         done = journal.scores if journal else {}
         unscored = [any(keys[r] not in done for r in batches.request_indices(i)) for i in range(batches.num_batches)]
         todo = np.flatnonzero(meshes.from_process_zero(np.asarray(unscored, bool))).tolist()
         if len(todo) < batches.num_batches:
-            logging.info("%d of %d batches are in the journal already", batches.num_batches - len(todo), len(unscored))
+            say(f"{len(unscored) - len(todo)} of {len(unscored)} batches are in the journal already")
         if todo:
             log_likelihood = load_model(checkpoint, config.dtype, mesh)
             progress = stack.enter_context(Progress([keys[r] for i in todo for r in batches.request_indices(i)]))
@@ -185,38 +153,6 @@ def length_limit(config: RunConfig, model: DecoderConfig) -> int:
     return config.max_length
 
 
-def scoring_fingerprint(
-    config: RunConfig, dataset: Dataset, checkpoint: Checkpoint, tokenizer: Tokenizer
-) -> dict[str, Any]:
-    """What the scores of a run depend on. Not in it: what may only change their rounding (mesh, batches, sharing)."""
-    return {
-        "model": checkpoint.fingerprint,
-        "tokenizer": tokenizer.fingerprint,
-        "dataset": dataset.fingerprint,
-        **{
-            name: getattr(config, name)
-            for name in (
-                "option_delimiter",
-                "boundary",
-                "max_length",
-                "overlong",
-                "on_bad_case",
-                "limit",
-                "dtype",
-            )
-        },
-    }
-
-
-def run_directory(config: RunConfig) -> epath.Path:
-    """Where the run is written; `~` is the home directory."""
-    return epath.Path(config.out).expanduser()
-
-
-def _digest(value: Mapping[str, Any]) -> bytes:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).digest()
-
-
 def _by_key(scored: ScoredBatch, keys: Sequence[ScoreKey]) -> dict[ScoreKey, OptionScore]:
     columns = (scored.requests_R, scored.logprobs_R, scored.tokens_R, scored.greedy_R)
     return {
@@ -231,4 +167,3 @@ def _option_scores(
     if tokenized.status != "ok":
         return None
     return [scores[case.case_id, request.option_index] for request in tokenized.requests]
-

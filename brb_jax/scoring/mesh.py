@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 from collections.abc import Mapping
 
@@ -90,20 +91,25 @@ def row_multiple(mesh: Mesh) -> int:
     return mesh.shape["data"] * mesh.shape["fsdp"]
 
 
-def agree(digest: bytes, what: str) -> None:
-    """Fails on every process unless all of them hold the same 32-byte digest.
+def agree(value: str, what: str) -> None:
+    """Fails on every process unless all of them hold the same value.
+
+    Args:
+        value: Text of any length; its digest is compared.
+        what: What the value stands for, for the error.
 
     Raises:
-        RuntimeError: They differ; `what` says of what.
+        MeshError: The processes hold different values.
     """
     if jax.process_count() == 1:
         return
-    mine = np.frombuffer(digest, np.uint8)
+    mine = np.frombuffer(hashlib.sha256(value.encode()).digest(), np.uint8)
     digests = multihost_utils.process_allgather(mine)
-    if not (digests == digests[0]).all():
-        raise RuntimeError(
-            f"the processes do not agree on {what}: each must see the same files, flags and versions. "
-            f"Processes that differ from process 0: {np.flatnonzero((digests != digests[0]).any(1)).tolist()}"
+    different = np.flatnonzero((digests != digests[0]).any(1)).tolist()
+    if different:
+        raise MeshError(
+            f"processes {different} disagree with process 0 on {what}: "
+            "each must be given the same flags, files and package versions"
         )
 
 

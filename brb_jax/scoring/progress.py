@@ -10,11 +10,16 @@ from types import TracebackType
 from typing import Self
 
 import jax
-from absl import logging
 from rich import progress as rich_progress
 from rich.console import Console
 
 SECONDS_BETWEEN_LOG_LINES = 15.0
+
+
+def say(line: str) -> None:
+    """Prints a line to standard error, on process 0."""
+    if jax.process_index() == 0:
+        print(line, file=sys.stderr, flush=True)
 
 
 class Progress:
@@ -53,7 +58,7 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
         if self._shown and kind is None:
-            logging.info("scored %s", self._summary())
+            say(f"scored {self._summary()}")
 
     def advance(self, options: Iterable[tuple[str, int]], tokens: int) -> None:
         """Counts one batch.
@@ -70,7 +75,7 @@ class Progress:
             self._bar.update(self._task, completed=self._done, rates=self._rates())
         elif self._shown and time.monotonic() - self._logged >= SECONDS_BETWEEN_LOG_LINES:
             self._logged = time.monotonic()
-            logging.info("scoring: %s, %s left", self._summary(), self._time_left())
+            say(f"scoring: {self._summary()}, {self._time_left()} left")
 
     def _rates(self) -> str:
         seconds = max(time.monotonic() - self._started, 1e-9)

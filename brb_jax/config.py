@@ -1,0 +1,44 @@
+"""The settings of one evaluation."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Literal
+
+from etils import epath
+
+from brb_jax.results.sample import Selection
+
+
+class RunError(ValueError):
+    """Settings that contradict each other or the model."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig:
+    """Everything one evaluation depends on. Field by field the flags of `brb_jax.main`, which documents them."""
+
+    model: str
+    data: tuple[str, ...]
+    out: str
+    selection: Selection = "logprob"
+    option_delimiter: str = " "
+    bos: Literal["auto", "always", "never"] = "auto"
+    boundary: Literal["cover", "lm_eval"] = "cover"
+    max_length: int | None = None
+    allow_extrapolation: bool = False
+    overlong: Literal["skip", "truncate_left"] = "skip"
+    on_bad_case: Literal["fail", "skip"] = "fail"
+    limit: int | None = None
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    sharing: Literal["tree", "case", "none"] = "tree"
+    buckets: tuple[int, ...] | None = None
+    max_buckets: int = 4
+    batch_tokens: int | None = None
+    mesh: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def directory(self) -> epath.Path:
+        """Where the run is written; `~` is the home directory."""
+        return epath.Path(self.out).expanduser()
