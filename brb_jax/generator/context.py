@@ -66,7 +66,8 @@ def _draw_composed(
     for i in range(spec.k):
         num_orders *= spec.operators - i
     askable: list[Heads] = []
-    while len(askable) < min(spec.questions_per_context, num_orders // 2):
+    # Twice as many as questions: some operators give the same in any order, and cannot be asked about.
+    while len(askable) < min(2 * spec.questions_per_context, num_orders // 2):
         heads = tuple(draws.sample(list(operators), spec.k))
         if heads not in askable:
             askable.append(heads)

@@ -76,10 +76,10 @@ def _draw_with_questions(spec: FileSpec, draws: Draws) -> tuple[Context, list[Qu
         for i in range(spec.questions_per_context):
             asked = {question.query.input for question in questions}
             attempts = (
-                draw_question(spec, domain, context, reading, order[i % len(order)], asked, draws)
-                for _ in range(_QUESTION_ATTEMPTS)
+                draw_question(spec, domain, context, reading, order[(i + attempt) % len(order)], asked, draws)
+                for attempt in range(_QUESTION_ATTEMPTS)
             )
-            question = next((attempt for attempt in attempts if attempt is not None), None)
+            question = next((question for question in attempts if question is not None), None)
             if question is None:
                 break
             questions.append(question)

@@ -1,0 +1,69 @@
+"""The command: flags to files, and one clear line for a flag that makes no sense."""
+
+import subprocess
+import sys
+
+import pytest
+
+from brb_jax.data.reader import read_cases
+
+
+def generate(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "brb_jax.generate", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_writes_a_file_for_each_domain_and_task(tmp_path):
+    out = tmp_path / "new"
+    small = ["--m=12", "--operators=3", "--cases=5"]
+    done = generate(f"--out={out}", "--domains=words,digits", "--tasks=MemoryRet,MemoryCom", "--k=3", *small)
+    assert (done.returncode, done.stderr) == (0, "")
+    names = [
+        "words_MemoryRet_M12_que_ans.json",
+        "words_MemoryCom_k3_M12_que_ans.json",
+        "digits_MemoryRet_M12_que_ans.json",
+        "digits_MemoryCom_k3_M12_que_ans.json",
+    ]
+    assert done.stdout == "".join(f"{out / name}: 5 cases\n" for name in names)
+    assert len(read_cases([out]).cases) == 20
+
+    first = {name: (out / name).read_bytes() for name in names}
+    generate(f"--out={out}", "--tasks=MemoryRet", *small)
+    assert (out / names[0]).read_bytes() == first[names[0]]
+    generate(f"--out={out}", "--tasks=MemoryRet", "--seed=1", *small)
+    assert (out / names[0]).read_bytes() != first[names[0]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--domains=birds"], "generate: unknown domain 'birds'; domains are words, digits"),
+        (["--tasks=Ret"], "generate: unknown task 'Ret'"),
+        (["--domains="], "generate: no files to write"),
+        (["--k=9"], "generate: MemoryCom with operators=5: k must be between 2 and 5, got 9"),
+        (["--k=1"], "flag --k=1"),
+        (["--m=many"], "flag --m=many"),
+        (["--revision=maybe"], "flag --revision=maybe"),
+        (["words"], "generate: unexpected argument 'words'"),
+    ],
+)
+def test_bad_flag(tmp_path, arguments, says):
+    out = tmp_path / "new"
+    done = generate(f"--out={out}", *arguments)
+    assert done.returncode != 0 and done.stdout == ""
+    assert says in done.stderr and "Traceback" not in done.stderr
+    assert not out.exists(), "nothing is written before every flag is checked"
+
+
+def test_out_must_be_given_and_be_a_directory(tmp_path):
+    assert "--out must have a value" in generate().stderr
+    (tmp_path / "file").write_text("")
+    done = generate(f"--out={tmp_path / 'file'}", "--cases=0")
+    assert "file" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_help_explains_each_flag():
+    text = generate("--help").stdout
+    for flag in ("out", "domains", "tasks", "cases", "questions_per_context", "m", "k", "edit_k", "revision", "seed"):
+        assert f"--{flag}:" in text

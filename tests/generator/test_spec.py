@@ -1,0 +1,50 @@
+"""Knobs that contradict each other are refused by name."""
+
+import pytest
+
+from brb_jax.generator import file
+from brb_jax.generator.spec import FileSpec, SpecError
+
+
+def test_file_names():
+    assert FileSpec("words", "MemoryRet").file_name.format() == "words_MemoryRet_M70_que_ans.json"
+    assert FileSpec("words", "MemoryCom", k=2).file_name.format() == "words_MemoryCom_k2_M70_que_ans.json"
+    assert FileSpec("digits", "MemoryRev", edit_k=1, m=9, operators=2).file_name.stem == "digits_MemoryRev_editk1_M9"
+
+
+@pytest.mark.parametrize(
+    ("knobs", "says"),
+    [
+        ({"domain": "birds"}, "unknown domain 'birds'; domains are words, digits"),
+        ({"task": "MemoryFoo"}, "unknown task 'MemoryFoo'"),
+        ({"revision": "maybe"}, "unknown revision 'maybe'"),
+        ({"k": 2}, "k is for MemoryCom"),
+        ({"task": "MemoryCom"}, "k is for MemoryCom, and MemoryCom needs it; got MemoryCom with k=None"),
+        ({"task": "MemoryRev"}, "edit_k is for MemoryRev"),
+        ({"task": "MemoryRev", "edit_k": 1, "k": 2}, "k is for MemoryCom"),
+        ({"task": "MemoryCom", "k": 1}, "k must be between 2 and 5, got 1"),
+        ({"task": "MemoryCom", "k": 4, "operators": 3}, "k must be between 2 and 3, got 4"),
+        ({"task": "MemoryCom", "k": 6, "operators": 9}, "k must be between 2 and 5, got 6"),
+        ({"task": "MemoryRev", "edit_k": 5}, "edit_k must be between 1 and 4, got 5"),
+        ({"task": "MemoryRev", "edit_k": 0}, "edit_k must be between 1 and 4, got 0"),
+        ({"operators": 0}, "operators must be between 1 and 17, got 0"),
+        ({"operators": 18}, "operators must be between 1 and 17, got 18"),
+        ({"task": "MemoryRev", "edit_k": 2, "operators": 16}, "operators must be between 1 and 15, got 16"),
+        ({"m": 4}, "m must be at least 5, got 4"),
+        ({"task": "MemoryCom", "k": 2, "m": 9}, "m must be at least 10, got 9"),
+        ({"cases": -1}, "cases must be at least 0, got -1"),
+        ({"questions_per_context": 0}, "questions_per_context must be at least 1, got 0"),
+    ],
+)
+def test_contradictions(knobs, says):
+    with pytest.raises(SpecError) as caught:
+        FileSpec(**{"domain": "words", "task": "MemoryRet", **knobs})
+    assert says in str(caught.value)
+
+
+def test_too_little_room_is_said(monkeypatch):
+    # One example of eight digits has seventy-two edits of one digit, so it has no room for more questions.
+    monkeypatch.setattr(file, "_CONTEXT_ATTEMPTS", 3)
+    spec = FileSpec("digits", "MemoryRet", m=1, operators=1, cases=200, questions_per_context=200)
+    with pytest.raises(SpecError, match=r"digits_MemoryRet_M1_que_ans.json: 3 contexts of m=1 .* raise m"):
+        file.generate_cases(spec)
