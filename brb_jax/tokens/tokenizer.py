@@ -150,12 +150,12 @@ def load_tokenizer(path: str | os.PathLike[str], bos: BosRule = "auto") -> Token
             f"{path}: {type(wrapper).__name__} is a slow tokenizer and gives no character offsets, so the "
             "tokens of an option cannot be found. Save the fast version (tokenizer.json) beside the model."
         )
+    backend = _bare_backend(wrapper)
     default_prefix, removed = _surrounding_ids(path, wrapper)
     bos_id = wrapper.bos_token_id
     prefix = {"auto": default_prefix, "always": default_prefix or _present(bos_id), "never": ()}[bos]
     if bos == "always" and not prefix:
         raise ValueError(f"{path}: --bos=always, but the tokenizer has no BOS token. Use --bos=auto.")
-    backend = _bare_backend(wrapper)
     return Tokenizer(
         path=path,
         backend=backend,

@@ -76,6 +76,7 @@ def test_no_lone_dummy_prefix_in_the_middle(load):
         ("bos_and_eos", "never", ["<s>"]),
         ("llama2_like", "auto", ["<s>"]),
         ("gpt2_like", "auto", ["<|endoftext|>"]),
+        ("glm_like", "auto", ["[gMASK]", "<sop>"]),
     ],
 )
 @pytest.mark.parametrize("boundary", ["cover", "lm_eval"])
@@ -83,7 +84,7 @@ def test_an_empty_prompt_is_conditioned_on_bos_or_eos(load, family, bos, before,
     tokenizer = load(family, bos)
     tokenized = encode(tokenizer, "", "world", boundary=boundary)
     assert pieces(tokenizer, tokenized)[0] == before
-    assert tokenizer.decode(tokenized.requests[0].ids[1:]) == "world"
+    assert tokenizer.decode(tokenized.requests[0].ids[len(before) :]) == "world"
 
 
 def test_an_empty_prompt_with_nothing_to_condition_on_is_refused(load):
@@ -187,6 +188,13 @@ def test_truncation_keeps_bos(load):
     tokenized = encode(tokenizer, "hello world is", " big", max_length=1, overlong="truncate_left")
     assert pieces(tokenizer, tokenized) == (["<s>"], ["Ġbig"])
     assert encode(tokenizer, "hello", " big big", max_length=1, overlong="truncate_left").status == "overlong"
+
+
+def test_truncation_keeps_a_prefix_of_two_tokens(load):
+    tokenizer = load("glm_like")
+    tokenized = encode(tokenizer, "hello world is", " big", max_length=3, overlong="truncate_left")
+    assert pieces(tokenizer, tokenized) == (["[gMASK]", "<sop>", "Ġis"], ["Ġbig"])
+    assert encode(tokenizer, "hello", " big", max_length=1, overlong="truncate_left").status == "overlong"
 
 
 def test_a_context_of_forty_tokens_and_a_limit_of_sixteen(load):

@@ -146,6 +146,7 @@ def test_requests_longer_than_a_first_sort_key_share_all_they_can():
     context = rng.integers(0, 2**31 - 1, 3000).tolist()
     lengths = (255, 256, 257, 767, 768, 769, 2999)
     requests = [request(i, 0, [*context[:n], *tail], n) for i, n in enumerate(lengths) for tail in ((7, 7), (9, 7))]
+    rng.shuffle(requests)
     assert plan(requests, batch_tokens=8192).work.tree_tokens == brute_force_trie_size(requests)
 
 

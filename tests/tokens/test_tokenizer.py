@@ -61,6 +61,7 @@ def test_first_token_in_is_the_first_whose_offsets_overlap(load, family):
         ("bos_and_eos", "auto", ["<s>"], ["<s>"], ["</s>"]),
         ("bos_and_eos", "always", ["<s>"], ["<s>"], ["</s>"]),
         ("bos_and_eos", "never", [], ["<s>"], ["</s>"]),
+        ("glm_like", "auto", ["[gMASK]", "<sop>"], ["[gMASK]", "<sop>"], []),
         ("llama2_like", "auto", ["<s>"], ["<s>"], []),
         ("gemma_like", "never", [], ["<s>"], []),
         ("without_specials", "auto", [], [], []),
@@ -74,6 +75,12 @@ def test_what_surrounds_a_text(load, family, bos, prefix, conditioning, removed)
     assert description["conditioning_of_empty_prompts"] == conditioning
     assert description["removed_from_the_end"] == removed
     json.dumps(description, allow_nan=False)
+
+
+def test_bos_always_adds_what_the_tokenizer_has_but_does_not_add(tmp_path):
+    tokenizer = load_tokenizer(gpt2_like(tmp_path, bos_token="<|endoftext|>"), "always")
+    assert tokenizer.prefix_ids == (tokenizer.bos_id,) == (tokenizer.eos_id,)
+    assert load_tokenizer(tmp_path).prefix_ids == ()
 
 
 def test_bos_always_without_bos_is_refused(load):

@@ -36,6 +36,15 @@ def bos_and_eos(directory: Path) -> Path:
     return _save(tokenizer, directory, {"bos_token": "<s>", "eos_token": "</s>"})
 
 
+def glm_like(directory: Path) -> Path:
+    """Byte-level BPE with a prefix of two tokens, neither of them declared as BOS."""
+    tokenizer = _byte_level(["[gMASK]", "<sop>", "<eop>"])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[gMASK] <sop> $A", special_tokens=[("[gMASK]", 0), ("<sop>", 1)]
+    )
+    return _save(tokenizer, directory, {"eos_token": "<eop>"})
+
+
 def truncating(directory: Path) -> Path:
     """Truncation to 8 ids and padding to 8, stored in the file."""
     tokenizer = _byte_level(["<|endoftext|>"])
@@ -115,6 +124,7 @@ FAMILIES = {
         gpt2_like,
         roberta_like,
         bos_and_eos,
+        glm_like,
         truncating,
         without_specials,
         llama2_like,
