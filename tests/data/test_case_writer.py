@@ -50,6 +50,12 @@ def test_read_after_write(tmp_path_factory, own_id, texts, context):
     assert read_cases([directory]).cases == (written,)
 
 
+@pytest.mark.parametrize("own_id", ["0", "17", "-3", "007", "٧", "a/b", " 1"])
+def test_ids_stay_what_they_are(tmp_path, own_id):
+    write_cases(tmp_path, NAME, [case(own_id)], {})
+    assert read_cases([tmp_path]).cases == (case(own_id),)
+
+
 def test_file_appears_whole_or_not_at_all(tmp_path):
     write_cases(tmp_path / "new" / "folder", NAME, [case()], {})
     path = write_cases(tmp_path / "new" / "folder", NAME, [case("2")], {})

@@ -183,6 +183,13 @@ def test_wrong_orders_are_as_long_as_the_right_one():
         assert abs(guesses_right(cases, GUESSERS[name]) - 50) < 4 * (200 / 4 * 3 / 4) ** 0.5, name
 
 
+def test_only_the_similar_option_can_be_looked_up():
+    """Outputs such as 99999999 come up often, so that an answer may well stand in the context by chance."""
+    for case in generate_cases(FileSpec("digits", "MemoryRet", cases=800, questions_per_context=20)):
+        outputs = {line.output for line in parse_context(case.context) if isinstance(line, Example)}
+        assert [option.type for option in case.options if option.text in outputs] == ["retrieval_similar"]
+
+
 def test_more_cases_continue_fewer():
     few, many = (generate_cases(FileSpec("digits", "MemoryRet", m=10, operators=2, cases=n)) for n in (7, 12))
     assert many[:7] == few
