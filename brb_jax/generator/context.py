@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -62,12 +63,9 @@ def _draw_composed(
 ) -> Context:
     """Half the examples single, half of compositions other than those to be asked."""
     assert spec.k is not None
-    num_orders = 1
-    for i in range(spec.k):
-        num_orders *= spec.operators - i
     askable: list[Heads] = []
     # Twice as many as questions: some operators give the same in any order, and cannot be asked about.
-    while len(askable) < min(2 * spec.questions_per_context, num_orders // 2):
+    while len(askable) < min(2 * spec.questions_per_context, math.perm(spec.operators, spec.k) // 2):
         heads = tuple(draws.sample(list(operators), spec.k))
         if heads not in askable:
             askable.append(heads)
