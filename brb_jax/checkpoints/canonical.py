@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from etils import epath
 import brb_jax
 from brb_jax.checkpoints.checkpoint import CheckpointError, Params, fingerprint
 from brb_jax.checkpoints.streaming import TensorCheckpoint, check_tree, flatten, nest, read_parameter
-from brb_jax.checkpoints.tokenizer_files import copy_tokenizer
+from brb_jax.checkpoints.tokenizer_files import copy_tokenizer, temporary_folder
 from brb_jax.models import config as model_config
 from brb_jax.models.config import DecoderConfig
 from brb_jax.models.families import family_named
@@ -41,15 +40,12 @@ class CanonicalCheckpoint:
 
     @functools.cached_property
     def tokenizer_path(self) -> Path:
-        """The directory itself; of one in a bucket, a temporary copy that lives as long as this object."""
+        """The directory itself; of one in a bucket, a temporary copy that lives as long as the process."""
         if "://" not in str(self.path):
             return Path(self.path)
-        copy_tokenizer(self.path, epath.Path(self._folder.name))
-        return Path(self._folder.name)
-
-    @functools.cached_property
-    def _folder(self) -> tempfile.TemporaryDirectory:
-        return tempfile.TemporaryDirectory(prefix="brb_jax_tokenizer_")
+        folder = temporary_folder()
+        copy_tokenizer(self.path, epath.Path(folder))
+        return folder
 
     def load(self, abstract_params: Params) -> Params:
         """See `Checkpoint.load`. The sharding it was saved with plays no part; Orbax casts the values."""

@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import math
 import re
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from brb_jax.checkpoints.checkpoint import CheckpointError, Params, fingerprint
 from brb_jax.checkpoints.gguf_header import TensorInfo, read_header
 from brb_jax.checkpoints.gguf_tokenizer import write_tokenizer
 from brb_jax.checkpoints.streaming import check_tensors, load_tensors
+from brb_jax.checkpoints.tokenizer_files import temporary_folder
 from brb_jax.models.config import DecoderConfig
 from brb_jax.models.families import family_of
 
@@ -55,6 +55,14 @@ _SHARED_KEYS = {
     "attention.key_length": "head_dim",
     "rope.freq_base": "rope_theta",
 }
+_REQUIRED_KEYS = (
+    "context_length",
+    "embedding_length",
+    "block_count",
+    "feed_forward_length",
+    "attention.head_count",
+    "attention.layer_norm_rms_epsilon",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,13 +122,10 @@ class GgufCheckpoint:
 
     @functools.cached_property
     def tokenizer_path(self) -> Path:
-        """A temporary folder, written at first use, that lives as long as this checkpoint."""
-        write_tokenizer(self.tensors.metadata, self._folder.name)
-        return Path(self._folder.name)
-
-    @functools.cached_property
-    def _folder(self) -> tempfile.TemporaryDirectory:
-        return tempfile.TemporaryDirectory(prefix="brb_jax_tokenizer_")
+        """A temporary folder, written at first use, that lives as long as the process."""
+        folder = temporary_folder()
+        write_tokenizer(self.tensors.metadata, folder)
+        return folder
 
     def load(self, abstract_params: Params) -> Params:
         """See `Checkpoint.load`. Quantised tensors are restored to float32, then cast."""
@@ -153,7 +158,10 @@ class GgufTensors:
         self._path = path
         self._stored = {self._hf_name(name): name for name in header.tensors}
         self._infos = {self._hf_name(name): info for name, info in header.tensors.items()}
+        kinds = {kind.value for kind in self._gguf.GGMLQuantizationType}
         for name, info in self._infos.items():
+            if info.kind not in kinds:
+                raise CheckpointError(f"{path}: {self._stored[name]} has quantisation {info.kind}, which is not known")
             if info.offset + math.prod(self._stored_shape(info)) > path.stat().st_size:
                 raise CheckpointError(f"{path} is not whole: it ends before or within {self._stored[name]}")
 
@@ -189,16 +197,26 @@ class GgufTensors:
         architecture = _ARCHITECTURES[self.architecture]
         prefix = f"{self.architecture}."
         stated = {key.removeprefix(prefix): value for key, value in self.metadata.items() if key.startswith(prefix)}
+        missing = [prefix + key for key in _REQUIRED_KEYS if key not in stated]
+        if missing:
+            raise CheckpointError(f"the GGUF metadata lacks {', '.join(missing)}")
+        by_layer = [prefix + key for key in architecture.keys if isinstance(stated.get(key), list)]
+        if by_layer:
+            raise CheckpointError(f"layers of different {', '.join(by_layer)} are not supported")
         hf = {name: stated.pop(key) for key, name in architecture.keys.items() if key in stated}
-        hf.setdefault("num_key_value_heads", hf.get("num_attention_heads"))
-        hf.setdefault("head_dim", hf["hidden_size"] // hf["num_attention_heads"])
         hf["rope_scaling"] = _rope_scaling(stated)
-        embedding = self.shapes.get("model.embed_tokens.weight", (0, 0))
-        hf["vocab_size"] = embedding[0]
+        hf.setdefault("num_key_value_heads", hf["num_attention_heads"])
+        hf.setdefault("head_dim", hf["hidden_size"] // hf["num_attention_heads"])
         hf["tie_word_embeddings"] = "lm_head.weight" not in self._infos
-        # Stated again, in other words; a file that contradicts itself is refused.
-        again = {"rope.dimension_count": hf["head_dim"], "attention.value_length": hf["head_dim"]}
-        again["vocab_size"] = hf["vocab_size"]
+        if "model.embed_tokens.weight" not in self._infos:
+            raise CheckpointError("the GGUF file has no token_embd.weight")
+        hf["vocab_size"] = self._infos["model.embed_tokens.weight"].shape[0]
+        # Said a second time, in other words; a file that contradicts itself is refused.
+        again = {
+            "rope.dimension_count": hf["head_dim"],
+            "attention.value_length": hf["head_dim"],
+            "vocab_size": hf["vocab_size"],
+        }
         left = {key: value for key, value in stated.items() if again.get(key) != value}
         if left:
             listed = ", ".join(f"{prefix}{key}={value!r}" for key, value in left.items())
@@ -226,14 +244,11 @@ def open_gguf(path: Path) -> GgufCheckpoint:
         CheckpointError: It is damaged, not supported, or does not hold the tensors its metadata asks for.
     """
     tensors = GgufTensors(path)
-    hf = tensors.hf_config()
     try:
+        hf = tensors.hf_config()
         config = family_of(hf).config_from_hf(hf)
-    except ValueError as error:
-        raise CheckpointError(f"{path}: {error}") from error
-    try:
         check_tensors(tensors, config)
-    except CheckpointError as error:
+    except ValueError as error:  # Of a config, or a CheckpointError; neither knows the file.
         raise CheckpointError(f"{path}: {error}") from error
     return GgufCheckpoint(tensors, config, fingerprint(config, [("gguf", epath.Path(path))]))
 

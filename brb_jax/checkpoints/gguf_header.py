@@ -80,6 +80,8 @@ def read_header(path: Path) -> Header:
             infos[name] = TensorInfo(shape, kind=cursor.number("u4"), offset=cursor.number("u8"))
     except EOFError as error:
         raise CheckpointError(f"{path} is not whole: it ends within its header") from error
+    except (KeyError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path} has a damaged header: {error!r}") from error
     alignment = metadata.get("general.alignment", 32)
     start = -(-cursor.position // alignment) * alignment  # Offsets count from the first aligned byte.
     tensors = {name: dataclasses.replace(info, offset=start + info.offset) for name, info in infos.items()}

@@ -21,7 +21,7 @@ _LLAMA3_SPLIT = (
 _LLAMA3_PRE = ("llama-bpe", "llama3", "llama-v3")
 
 
-def write_tokenizer(metadata: Mapping[str, Any], folder: str) -> None:
+def write_tokenizer(metadata: Mapping[str, Any], folder: Path) -> None:
     """Writes `tokenizer.json` and `tokenizer_config.json`, which `AutoTokenizer` loads.
 
     The tokenizer puts a BOS in front of every text if the file says so. It never appends an EOS.
@@ -73,8 +73,8 @@ def write_tokenizer(metadata: Mapping[str, Any], folder: str) -> None:
         "clean_up_tokenization_spaces": False,
         **special,
     }
-    tokenizer.save(str(Path(folder) / "tokenizer.json"))
-    (Path(folder) / "tokenizer_config.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
 
 
 def _byte_level(tokens: Sequence[str], merges: Sequence[str], pre: str | None) -> Tokenizer:

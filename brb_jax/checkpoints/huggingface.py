@@ -58,16 +58,18 @@ class SafetensorsFiles:
                 if name is None:
                     continue
                 if dtype not in _DTYPES:
-                    raise CheckpointError(f"{path}: {stored} is stored as {dtype}, only {', '.join(_DTYPES)} are read")
+                    raise CheckpointError(
+                        f"{path.name}: {stored} is stored as {dtype}, only {', '.join(_DTYPES)} are read"
+                    )
                 if name in self._places:
-                    raise CheckpointError(f"{path}: {stored} is also in the checkpoint as {self._places[name][0]}")
+                    raise CheckpointError(f"{path.name}: {stored} is also in the checkpoint as {self._places[name][0]}")
                 self._places[name] = (stored, path)
                 self.shapes[name] = shape
         if index is not None and index != found:
             wrong = sorted(name for name in index.keys() | found.keys() if index.get(name) != found.get(name))
             name = wrong[0]
             raise CheckpointError(
-                f"{folder / _INDEX} places {name} in {index.get(name, 'no file')}, "
+                f"{_INDEX} places {name} in {index.get(name, 'no file')}, "
                 f"but it is in {found.get(name, 'no file')} ({len(wrong)} such tensors)"
             )
 
@@ -92,12 +94,9 @@ def open_huggingface(folder: Path) -> HuggingFaceCheckpoint:
     try:
         family = family_of(hf)
         config = family.config_from_hf(hf)
-    except ValueError as error:
-        raise CheckpointError(f"{folder}: {error}") from error
-    tensors = SafetensorsFiles(folder, family)
-    try:
+        tensors = SafetensorsFiles(folder, family)
         check_tensors(tensors, config)
-    except CheckpointError as error:
+    except ValueError as error:
         raise CheckpointError(f"{folder}: {error}") from error
     files = [(path.name, epath.Path(path)) for path in tensors.files]
     return HuggingFaceCheckpoint(tensors, config, fingerprint(config, files), folder)
@@ -149,28 +148,28 @@ def _weight_files(folder: Path) -> tuple[list[Path], dict[str, str] | None]:
         try:
             places = dict(json.loads(index.read_text(encoding="utf-8"))["weight_map"])
         except (ValueError, KeyError, TypeError) as error:
-            raise CheckpointError(f"{index} is no index of safetensors files: {error!r}") from error
+            raise CheckpointError(f"{_INDEX} is no index of safetensors files: {error!r}") from error
         return [_checked(folder / name) for name in sorted(set(places.values()))], places
     loose = sorted(folder.glob("*.safetensors"))
     if len(loose) == 1:
         return [_checked(loose[0])], None
     if loose:
-        raise CheckpointError(f"{folder} holds {len(loose)} safetensors files, but no {_INDEX}")
+        raise CheckpointError(f"there are {len(loose)} safetensors files, but no {_INDEX}")
     pickles = sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern))
     if pickles:
         raise CheckpointError(
-            f"{folder} holds pickled weights ({', '.join(pickles[:3])}), which are never loaded, because a "
+            f"there are pickled weights ({', '.join(pickles[:3])}), which are never loaded, because a "
             "pickle can run any code; save the model as safetensors: "
             "AutoModelForCausalLM.from_pretrained(...).save_pretrained(...)"
         )
-    raise CheckpointError(f"{folder} has a config.json, but no safetensors file")
+    raise CheckpointError("there is a config.json, but no safetensors file")
 
 
 def _checked(path: Path) -> Path:
     if not path.exists():
-        raise CheckpointError(f"{path} is missing; {_INDEX} names it")
+        raise CheckpointError(f"{path.name} is missing; {_INDEX} names it")
     if not path.is_file():
-        raise CheckpointError(f"{path} is a folder, not a safetensors file")
+        raise CheckpointError(f"{path.name} is a folder, not a safetensors file")
     return path
 
 
@@ -180,6 +179,6 @@ def _read_header(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
         try:
             file = stack.enter_context(safe_open(path, framework="numpy"))
         except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"{path} is not a whole safetensors file: {error}") from error
+            raise CheckpointError(f"{path.name} is not a whole safetensors file: {error}") from error
         slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 — not a dict
         return {name: (tuple(part.get_shape()), part.get_dtype()) for name, part in slices.items()}

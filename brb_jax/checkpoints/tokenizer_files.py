@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from pathlib import Path
 
 from etils import epath
@@ -26,6 +29,8 @@ def copy_tokenizer(source: epath.Path, target: epath.Path) -> None:
             (target / name).write_bytes((source / name).read_bytes())
 
 
-def has_tokenizer(folder: Path) -> bool:
-    """Whether `AutoTokenizer` has something to load there."""
-    return any((folder / name).exists() for name in ("tokenizer.json", "tokenizer.model", "vocab.json"))
+def temporary_folder() -> Path:
+    """A folder for a tokenizer that has none of its own; deleted when the process ends."""
+    folder = tempfile.mkdtemp(prefix="brb_jax_tokenizer_")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)

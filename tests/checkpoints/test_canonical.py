@@ -141,7 +141,7 @@ def test_damaged_directory(converted, tmp_path):
             open_checkpoint(copy)
     (copy / "model.json").write_text(json.dumps(model))
     shutil.rmtree(copy / "params")
-    with pytest.raises(CheckpointError, match="has a model.json, but no params/"):
+    with pytest.raises(CheckpointError, match=r"has a model.json, but no params/"):
         open_checkpoint(copy)
 
 

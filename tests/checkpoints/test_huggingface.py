@@ -162,7 +162,7 @@ def test_tied_checkpoint_with_an_output_matrix(tmp_path):
     rewrite(tmp_path, same)
     assert "unembedding/kernel" not in load(tmp_path)
     rewrite(tmp_path, other)
-    with pytest.raises(CheckpointError, match="lm_head.weight differs from the embedding table"):
+    with pytest.raises(CheckpointError, match=r"lm_head.weight differs from the embedding table"):
         open_checkpoint(tmp_path)
 
 
@@ -199,7 +199,7 @@ def test_index_that_misplaces_a_tensor(tmp_path):
     index = json.loads(path.read_text())
     index["weight_map"]["model.other.weight"] = index["weight_map"]["model.norm.weight"]
     path.write_text(json.dumps(index))
-    with pytest.raises(CheckpointError, match="places model.other.weight in .* but it is in no file"):
+    with pytest.raises(CheckpointError, match=r"places model.other.weight in .* but it is in no file"):
         open_checkpoint(tmp_path)
     path.write_text("[]")
     with pytest.raises(CheckpointError, match="is no index of safetensors files"):
@@ -210,14 +210,14 @@ def test_index_that_misplaces_a_tensor(tmp_path):
 def test_truncated_file(keep, llama):
     path = llama / "model.safetensors"
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(CheckpointError, match="model.safetensors is not a whole safetensors file"):
+    with pytest.raises(CheckpointError, match=r"model.safetensors is not a whole safetensors file"):
         open_checkpoint(llama)
 
 
 def test_folder_named_like_a_file(llama):
     (llama / "model.safetensors").unlink()
     (llama / "model.safetensors").mkdir()
-    with pytest.raises(CheckpointError, match="model.safetensors is a folder"):
+    with pytest.raises(CheckpointError, match=r"model.safetensors is a folder"):
         open_checkpoint(llama)
 
 
@@ -225,7 +225,7 @@ def test_several_files_without_an_index(llama):
     shutil.copy(llama / "model.safetensors", llama / "consolidated.safetensors")
     open_checkpoint(llama)  # `model.safetensors` is the one transformers reads.
     (llama / "model.safetensors").rename(llama / "other.safetensors")
-    with pytest.raises(CheckpointError, match="2 safetensors files, but no model.safetensors.index.json"):
+    with pytest.raises(CheckpointError, match=r"2 safetensors files, but no model.safetensors.index.json"):
         open_checkpoint(llama)
 
 
@@ -240,10 +240,10 @@ def test_pickles_are_refused(llama):
 
 def test_config_that_cannot_be_read(llama):
     (llama / "config.json").write_text("[1]")
-    with pytest.raises(CheckpointError, match="config.json holds a list"):
+    with pytest.raises(CheckpointError, match=r"config.json holds a list"):
         open_checkpoint(llama)
     (llama / "config.json").write_text("{")
-    with pytest.raises(CheckpointError, match="config.json cannot be read"):
+    with pytest.raises(CheckpointError, match=r"config.json cannot be read"):
         open_checkpoint(llama)
 
 

@@ -58,7 +58,7 @@ def test_folder_of_something_else(tmp_path):
 def test_several_ggufs(tmp_path):
     for name in ("a.gguf", "b.gguf"):
         (tmp_path / name).write_bytes(b"GGUF")
-    with pytest.raises(CheckpointError, match="holds 2 GGUF files; name one: a.gguf, b.gguf"):
+    with pytest.raises(CheckpointError, match=r"holds 2 GGUF files; name one: a.gguf, b.gguf"):
         open_checkpoint(tmp_path)
 
 
@@ -80,8 +80,8 @@ def test_unfinished_conversion(model, tmp_path):
     out = tmp_path / "converted"
     convert(str(model), str(out))
     unfinished = shutil.copytree(out, tmp_path / "converted.unfinished")
-    with pytest.raises(CheckpointError, match="unfinished conversion; run brb_jax.convert again"):
+    with pytest.raises(CheckpointError, match=r"unfinished conversion; run brb_jax.convert again"):
         open_checkpoint(unfinished)
     (unfinished / "model.json").unlink()
-    with pytest.raises(CheckpointError, match="unfinished conversion; run brb_jax.convert again"):
+    with pytest.raises(CheckpointError, match=r"unfinished conversion; run brb_jax.convert again"):
         open_checkpoint(unfinished)
