@@ -11,8 +11,10 @@ import sys
 
 import ml_dtypes  # noqa: F401 — teaches numpy the name bfloat16.
 import numpy as np
-from absl import app, flags, logging
+from absl import flags, logging
 from etils import epath
+
+from brb_jax import command_line
 
 FLAGS = flags.FLAGS
 
@@ -50,10 +52,8 @@ def convert(source: str, out: str, dtype: str = "float32", overwrite: bool = Fal
     )
 
 
-def main(argv: list[str]) -> None:
-    """Parses flags and calls `convert`; an error of the user's becomes one line."""
-    if len(argv) > 1:
-        raise app.UsageError(f"unexpected arguments: {' '.join(argv[1:])}")
+def main() -> None:
+    """Calls `convert` as the flags say; an error of the user's becomes one line."""
     from brb_jax.checkpoints import CheckpointError
 
     logging.set_verbosity(logging.WARNING)  # Orbax says five things about every parameter.
@@ -65,8 +65,10 @@ def main(argv: list[str]) -> None:
 
 if __name__ == "__main__":
     # Here, not above, so that importing this module leaves the names to other entry points.
-    flags.DEFINE_string("source", None, "A Hugging Face directory or Hub repository, or a .gguf file.", required=True)
-    flags.DEFINE_string("out", None, "The directory to write; may be in a bucket (gs://…).", required=True)
+    flags.DEFINE_string(
+        "source", None, "Required. A Hugging Face directory or Hub repository, or a .gguf file.", required=True
+    )
+    flags.DEFINE_string("out", None, "Required. The directory to write; may be in a bucket (gs://…).", required=True)
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "Of the stored parameters.")
     flags.DEFINE_bool("overwrite", False, "Replace --out if it is a converted directory.")
-    app.run(main)
+    command_line.run("convert", main)

@@ -10,15 +10,16 @@ from __future__ import annotations
 import dataclasses
 import sys
 
-from absl import app, flags
+from absl import flags
 
+from brb_jax import command_line
 from brb_jax.data.case import TASKS
 from brb_jax.generator.domains import DOMAINS
 from brb_jax.generator.file import write_file
 from brb_jax.generator.spec import REVISIONS, FileSpec, SpecError
 
 _OUT = flags.DEFINE_string(
-    "out", None, "Directory to write into; created if missing. May be gs://bucket/dir.", required=True
+    "out", None, "Required. Directory to write into; created if missing. May be gs://bucket/dir.", required=True
 )
 _DOMAINS = flags.DEFINE_list("domains", list(DOMAINS), f"Any of {', '.join(DOMAINS)}, separated by commas.")
 _TASKS = flags.DEFINE_list("tasks", list(TASKS), f"Any of {', '.join(TASKS)}, separated by commas.")
@@ -87,9 +88,7 @@ def generate(config: GenerateConfig) -> None:
         print(f"{path}: {spec.cases} cases", flush=True)
 
 
-def main(argv: list[str]) -> None:
-    if len(argv) > 1:
-        sys.exit(f"generate: unexpected argument {argv[1]!r}; every setting is a flag (--help lists them)")
+def main() -> None:
     try:
         generate(config_from_flags())
     except (SpecError, OSError) as error:
@@ -97,4 +96,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    command_line.run("generate", main)

@@ -10,22 +10,21 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import jax
-from absl import app, flags
+from absl import flags
 
-from brb_jax.checkpoints import CheckpointError
+from brb_jax import command_line
 from brb_jax.config import RunConfig, RunError
-from brb_jax.data.fault import DataError
-from brb_jax.results.journal import JournalError
-from brb_jax.run import evaluate
-from brb_jax.scoring.mesh import MeshError, Processes, join_processes
-from brb_jax.tokens.encode import EncodingError
 
 _MODEL = flags.DEFINE_string(
-    "model", None, "A converted directory, a Hugging Face directory or Hub id, or a .gguf file.", required=True
+    "model",
+    None,
+    "Required. A converted directory, a Hugging Face directory or Hub id, or a .gguf file.",
+    required=True,
 )
-_DATA = flags.DEFINE_list("data", None, "Benchmark files or directories of them, separated by commas.", required=True)
-_OUT = flags.DEFINE_string("out", None, "Run directory to write, or to resume.", required=True)
+_DATA = flags.DEFINE_list(
+    "data", None, "Required. Benchmark files or directories of them, separated by commas.", required=True
+)
+_OUT = flags.DEFINE_string("out", None, "Required. Run directory to write, or to resume.", required=True)
 
 _SELECTION = flags.DEFINE_enum(
     "selection", "logprob", ["logprob", "ppl", "bytes"], "Which score chooses the answer; the others stand beside it."
@@ -49,7 +48,7 @@ _DTYPE = flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "Of para
 _SHARING = flags.DEFINE_enum(
     "sharing", "tree", ["tree", "case", "none"], "Compute common prefixes once: across cases, within a case, or never."
 )
-_BUCKETS = flags.DEFINE_list("buckets", None, "Row lengths in tokens; default: chosen to suit the data.")
+_BUCKETS = flags.DEFINE_list("buckets", [], "Row lengths in tokens; default: chosen to suit the data.")
 _MAX_BUCKETS = flags.DEFINE_integer("max_buckets", 4, "How many row lengths are chosen, so how many compilations.", 1)
 _BATCH_TOKENS = flags.DEFINE_integer(
     "batch_tokens", None, "Tokens of a batch on each device along `data`; default: 2048 on CPU, 32768 elsewhere.", 1
@@ -88,7 +87,7 @@ def config_from_flags() -> RunConfig:
         limit=_LIMIT.value,
         dtype=_DTYPE.value,
         sharing=_SHARING.value,
-        buckets=None if _BUCKETS.value is None else tuple(_integer("buckets", item, 1) for item in _BUCKETS.value),
+        buckets=tuple(_integer("buckets", "512,1024", item, 1) for item in _BUCKETS.value) or None,
         max_buckets=_MAX_BUCKETS.value,
         batch_tokens=_BATCH_TOKENS.value,
         mesh=_mesh_request(),
@@ -96,23 +95,38 @@ def config_from_flags() -> RunConfig:
 
 
 def _mesh_request() -> Mapping[str, int]:
-    pairs = [item.partition("=") for item in _MESH.value]
-    return {axis.strip(): _integer("mesh", size, -1) for axis, _, size in pairs}
+    sizes: dict[str, int] = {}
+    for item in _MESH.value:
+        axis, _, size = item.partition("=")
+        if axis in sizes:
+            raise RunError(f"--mesh: the axis {axis!r} is given twice")
+        sizes[axis] = _integer("mesh", "data=-1,tensor=2", size, -1)
+    return sizes
 
 
-def _integer(flag: str, text: str, lowest: int) -> int:
+def _integer(flag: str, form: str, text: str, lowest: int) -> int:
     try:
         value = int(text)
     except ValueError:
-        raise RunError(f"--{flag}: {text!r} is not a whole number") from None
+        raise RunError(f"--{flag}: {text!r} is not a whole number; write it as {form}") from None
     if value < lowest:
         raise RunError(f"--{flag}: {value} is below {lowest}")
     return value
 
 
-def main(argv: list[str]) -> None:
-    if len(argv) > 1:
-        sys.exit(f"brb_jax: unexpected argument {argv[1]!r}; every setting is a flag (--help lists them)")
+def main() -> None:
+    # Imported here, so that --help and a mistyped flag need not wait for JAX.
+    import jax
+
+    from brb_jax.checkpoints import CheckpointError
+    from brb_jax.data.fault import DataError
+    from brb_jax.results.journal import JournalError
+    from brb_jax.run import evaluate
+    from brb_jax.scoring.mesh import MeshError, Processes, join_processes
+    from brb_jax.tokens.encode import EncodingError
+    from brb_jax.tokens.packing import PlanError
+    from brb_jax.tokens.tokenizer import TokenizerError
+
     if _COMPILATION_CACHE.value:
         jax.config.update("jax_compilation_cache_dir", str(Path(_COMPILATION_CACHE.value).expanduser()))
     try:
@@ -126,10 +140,13 @@ def main(argv: list[str]) -> None:
         EncodingError,
         JournalError,
         MeshError,
+        OSError,
+        PlanError,
         RunError,
+        TokenizerError,
     ) as error:
         sys.exit(f"brb_jax: {error}")
 
 
 if __name__ == "__main__":
-    app.run(main)
+    command_line.run("brb_jax", main)

@@ -45,8 +45,8 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
         What `results.json` holds, on process 0; None on the others.
 
     Raises:
-        DataError, CheckpointError, TokenizerError, EncodingError, JournalError, MeshError, RunError: The input is
-            at fault. Raised before a parameter is loaded.
+        DataError, CheckpointError, TokenizerError, EncodingError, PlanError, JournalError, MeshError, RunError,
+            OSError: The input is at fault. Raised before a parameter is loaded.
     """
     dataset = read_cases(config.data, on_bad_case=config.on_bad_case, limit=config.limit)
     checkpoint = open_checkpoint(config.model)

@@ -23,6 +23,10 @@ from brb_jax.tokens.rows import Batch
 _SCORED_STEP = 8
 
 
+class PlanError(ValueError):
+    """Requests that the row lengths asked for cannot hold."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Bucket:
     """All rows of one length. Its batches have one shape, so it is compiled for once.
@@ -148,7 +152,7 @@ def plan(
         row_multiple: Rows of a batch are a multiple of this: the number of shards of the mesh's data axes.
 
     Raises:
-        ValueError: A request is longer than the longest of `buckets`.
+        PlanError: A request is longer than the longest of `buckets`.
     """
     forest = build_forest(requests, sharing)
     if not len(requests):
@@ -201,7 +205,7 @@ def _check_longest(forest: Forest, longest: int) -> None:
     leaf = int(forest.lengths.argmax())
     if forest.lengths[leaf] > longest:
         request = forest.requests[forest.order[leaf]]
-        raise ValueError(
+        raise PlanError(
             f"Case {request.case_index}, option {request.option_index} takes {forest.lengths[leaf]} slots, "
             f"but the longest row of --buckets has {longest}. Add a longer one, or leave --buckets out."
         )

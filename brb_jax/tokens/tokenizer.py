@@ -24,6 +24,10 @@ BosRule = Literal["auto", "always", "never"]
 _PROBE = "a"
 
 
+class TokenizerError(ValueError):
+    """A tokenizer that cannot be read, or not be used as asked."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Encoding:
     """The ids of one text and the characters each covers.
@@ -140,13 +144,17 @@ def load_tokenizer(path: str | os.PathLike[str], bos: BosRule = "auto") -> Token
             nothing. `never`: nothing.
 
     Raises:
-        ValueError: The tokenizer is a slow one (no character offsets), or `always` is asked of one without
-            BOS.
+        TokenizerError: There is no tokenizer that transformers can read, it is a slow one (no character
+            offsets), or `always` is asked of one without BOS.
     """
     path = os.fspath(path)
-    wrapper = transformers.AutoTokenizer.from_pretrained(path)
+    try:
+        wrapper = transformers.AutoTokenizer.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise TokenizerError(f"{path}: no tokenizer.json that can be read; put the model's there ({reason})") from error
     if not wrapper.is_fast:
-        raise ValueError(
+        raise TokenizerError(
             f"{path}: {type(wrapper).__name__} is a slow tokenizer and gives no character offsets, so the "
             "tokens of an option cannot be found. Save the fast version (tokenizer.json) beside the model."
         )
@@ -155,7 +163,7 @@ def load_tokenizer(path: str | os.PathLike[str], bos: BosRule = "auto") -> Token
     bos_id = wrapper.bos_token_id
     prefix = {"auto": default_prefix, "always": default_prefix or _present(bos_id), "never": ()}[bos]
     if bos == "always" and not prefix:
-        raise ValueError(f"{path}: --bos=always, but the tokenizer has no BOS token. Use --bos=auto.")
+        raise TokenizerError(f"{path}: --bos=always, but the tokenizer has no BOS token. Use --bos=auto.")
     return Tokenizer(
         path=path,
         backend=backend,
@@ -184,7 +192,7 @@ def _surrounding_ids(path: str, wrapper: Any) -> tuple[tuple[int, ...], tuple[in
     for start in range(len(full) - len(bare) + 1):
         if bare and full[start : start + len(bare)] == bare:
             return tuple(full[:start]), tuple(full[start + len(bare) :])
-    raise ValueError(
+    raise TokenizerError(
         f"{path}: cannot tell which special tokens it adds: {_PROBE!r} is {bare} without, {full} with them."
     )
 

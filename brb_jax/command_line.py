@@ -1,0 +1,49 @@
+"""What the commands share: flags are read strictly, and a mistake in them is told in a line or two."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+
+from absl import app, flags
+
+
+def run(name: str, command: Callable[[], None]) -> None:
+    """Parses the flags of `sys.argv` and calls `command`; what it prints begins with `name`."""
+    app.run(lambda _: command(), flags_parser=lambda argv: _parse(name, argv))
+
+
+def _parse(name: str, argv: list[str]) -> list[str]:
+    if {"--help", "-h"} & set(argv[1:]):
+        app.usage(shorthelp=True, writeto_stdout=True, exitcode=0)
+    try:
+        for line in flags.FLAGS.read_flags_from_files(argv[1:]):
+            problem = _problem(line)
+            if line not in argv and problem is not None:
+                raise flags.Error(f"the flagfile's line {line!r}: {problem}")
+        flags.FLAGS.set_gnu_getopt(True)  # Flags behind an unexpected argument are read all the same.
+        program, *rest = flags.FLAGS(argv)
+    except flags.Error as error:
+        sys.exit(f"{name}: {error}\n--help lists the flags")
+    if rest:
+        sys.exit(f"{name}: unexpected argument {rest[0]!r}; every setting is a flag (--help lists them)")
+    return [program]
+
+
+def _problem(line: str) -> str | None:
+    """What absl would take otherwise than it was meant in a line of a flagfile, and what to write instead."""
+    flag, _, value = line.partition("=")
+    if line.startswith(("#", "//")):
+        return "a comment must begin in the first column"
+    if re.match("--?flagfile", line):
+        return "--flagfile=… must begin in the first column"
+    if not line.startswith("-"):
+        return "a line is a flag, --name=value, or a comment that begins with #"
+    if re.search(r"\s", flag):
+        return "write --name=value, without white space before the value"
+    if re.search(r"\s(#|//)", value):
+        return "a comment needs a line of its own"
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        return "the quotes would be part of the value; leave them out"
+    return None
