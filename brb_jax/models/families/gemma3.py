@@ -71,6 +71,8 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     defaults = Gemma3TextConfig().to_dict()
     refuse_others(hf, _UNDERSTOOD, defaults)
     require_value(hf, "use_bidirectional_attention", False, None)
+    # transformers reads this one and then does not apply it (5.24), so it is open what a checkpoint with it means.
+    require_value(hf, "attn_logit_softcapping", None)
     values = {**defaults, **hf}
     kinds = _layer_kinds(hf, values)
     layer_types = _layer_types(hf, values["num_hidden_layers"])
@@ -94,7 +96,6 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
         post_norms=True,
         qk_norm=True,
         attention_bias=values["attention_bias"],
-        attention_softcap=values["attn_logit_softcapping"],
         logit_softcap=values["final_logit_softcapping"],
         embedding_scale=values["hidden_size"] ** 0.5,
         tie_embeddings=values["tie_word_embeddings"],
