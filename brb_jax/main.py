@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from absl import flags
 
@@ -26,26 +27,32 @@ _DATA = flags.DEFINE_list(
 )
 _OUT = flags.DEFINE_string("out", None, "Required. Run directory to write, or to resume.", required=True)
 
-_SELECTION = flags.DEFINE_enum(
+_SELECTION: flags.FlagHolder[Any] = flags.DEFINE_enum(
     "selection", "logprob", ["logprob", "ppl", "bytes"], "Which score chooses the answer; the others stand beside it."
 )
 _OPTION_DELIMITER = flags.DEFINE_string(
     "option_delimiter", " ", "Between prompt and option, unless white space separates them already."
 )
-_BOS = flags.DEFINE_enum("bos", "auto", ["auto", "always", "never"], "Whether BOS is fed; auto: as the tokenizer does.")
-_BOUNDARY = flags.DEFINE_enum(
+_BOS: flags.FlagHolder[Any] = flags.DEFINE_enum(
+    "bos", "auto", ["auto", "always", "never"], "Whether BOS is fed; auto: as the tokenizer does."
+)
+_BOUNDARY: flags.FlagHolder[Any] = flags.DEFINE_enum(
     "boundary", "cover", ["cover", "lm_eval"], "Which tokens are scored: all that cover the option, or lm-eval's split."
 )
 _MAX_LENGTH = flags.DEFINE_integer("max_length", None, "Longest input in tokens; default: the model's own limit.", 1)
 _ALLOW_EXTRAPOLATION = flags.DEFINE_bool("allow_extrapolation", False, "Let --max_length exceed the model's limit.")
-_OVERLONG = flags.DEFINE_enum(
+_OVERLONG: flags.FlagHolder[Any] = flags.DEFINE_enum(
     "overlong", "skip", ["skip", "truncate_left"], "Cases that do not fit: leave out and count, or cut their context."
 )
-_ON_BAD_CASE = flags.DEFINE_enum("on_bad_case", "fail", ["fail", "skip"], "Faulty cases: stop, or leave out and count.")
+_ON_BAD_CASE: flags.FlagHolder[Any] = flags.DEFINE_enum(
+    "on_bad_case", "fail", ["fail", "skip"], "Faulty cases: stop, or leave out and count."
+)
 _LIMIT = flags.DEFINE_integer("limit", None, "Evaluate the first so many cases only.", 0)
 
-_DTYPE = flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "Of parameters and matrix operands.")
-_SHARING = flags.DEFINE_enum(
+_DTYPE: flags.FlagHolder[Any] = flags.DEFINE_enum(
+    "dtype", "float32", ["float32", "bfloat16"], "Of parameters and matrix operands."
+)
+_SHARING: flags.FlagHolder[Any] = flags.DEFINE_enum(
     "sharing", "tree", ["tree", "case", "none"], "Compute common prefixes once: across cases, within a case, or never."
 )
 _BUCKETS = flags.DEFINE_list("buckets", [], "Row lengths in tokens; default: chosen to suit the data.")
@@ -122,7 +129,7 @@ def main() -> None:
     from brb_jax.data.fault import DataError
     from brb_jax.results.journal import JournalError
     from brb_jax.run import evaluate
-    from brb_jax.scoring.mesh import MeshError, Processes, join_processes
+    from brb_jax.scoring.mesh import MeshError, Processes, join_processes, leave_processes
     from brb_jax.tokens.encode import EncodingError
     from brb_jax.tokens.packing import PlanError
     from brb_jax.tokens.tokenizer import TokenizerError
@@ -134,6 +141,8 @@ def main() -> None:
         if _DISTRIBUTED.value:
             join_processes(Processes(_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value))
         evaluate(config)
+        if _DISTRIBUTED.value:
+            leave_processes()
     except (
         CheckpointError,
         DataError,

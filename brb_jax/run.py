@@ -48,31 +48,33 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
         DataError, CheckpointError, TokenizerError, EncodingError, PlanError, JournalError, MeshError, RunError,
             OSError: The input is at fault. Raised before a parameter is loaded.
     """
-    dataset = read_cases(config.data, on_bad_case=config.on_bad_case, limit=config.limit)
-    checkpoint = open_checkpoint(config.model)
-    tokenizer = load_tokenizer(checkpoint.tokenizer_path, bos=config.bos)
-    tokenized = encode_cases(
-        dataset.cases,
-        tokenizer,
-        option_delimiter=config.option_delimiter,
-        boundary=config.boundary,
-        max_length=length_limit(config, checkpoint.config),
-        overlong=config.overlong,
-        vocab_size=checkpoint.config.vocab_size,
-    )
-    requests = [request for case in tokenized for request in case.requests]
+    with meshes.together():
+        dataset = read_cases(config.data, on_bad_case=config.on_bad_case, limit=config.limit)
+        checkpoint = open_checkpoint(config.model)
+        tokenizer = load_tokenizer(checkpoint.tokenizer_path, bos=config.bos)
+        tokenized = encode_cases(
+            dataset.cases,
+            tokenizer,
+            option_delimiter=config.option_delimiter,
+            boundary=config.boundary,
+            max_length=length_limit(config, checkpoint.config),
+            overlong=config.overlong,
+            vocab_size=checkpoint.config.vocab_size,
+        )
+        requests = [request for case in tokenized for request in case.requests]
 
-    mesh = meshes.make_mesh(config.mesh)
-    batches = plan(
-        requests,
-        sharing=config.sharing,
-        buckets=config.buckets,
-        max_buckets=config.max_buckets,
-        batch_tokens=(config.batch_tokens or BATCH_TOKENS[jax.default_backend()]) * mesh.shape["data"],
-        row_multiple=meshes.row_multiple(mesh),
-    )
-    fingerprint = provenance.scoring_fingerprint(config, dataset, checkpoint, tokenizer)
-    meshes.agree(f"{fingerprint} {batches.buckets}", "what to score")
+        mesh = meshes.make_mesh(config.mesh)
+        batches = plan(
+            requests,
+            sharing=config.sharing,
+            buckets=config.buckets,
+            max_buckets=config.max_buckets,
+            batch_tokens=(config.batch_tokens or BATCH_TOKENS[jax.default_backend()]) * mesh.shape["data"],
+            row_multiple=meshes.row_multiple(mesh),
+        )
+        fingerprint = provenance.scoring_fingerprint(config, dataset, checkpoint, tokenizer)
+    with meshes.together():
+        meshes.agree(f"{fingerprint} {batches.buckets}", "what to score")
 
     scores = score(config, dataset.cases, requests, batches, checkpoint, mesh, fingerprint)
     if scores is None:
@@ -112,15 +114,17 @@ def score(
     keys = [(cases[request.case_index].case_id, request.option_index) for request in requests]
     with contextlib.ExitStack() as stack:
         journal = None
-        if jax.process_index() == 0:
-            journal = stack.enter_context(Journal.open(config.directory / "journal", fingerprint))
+        with meshes.together():
+            if jax.process_index() == 0:
+                journal = stack.enter_context(Journal.open(config.directory / "journal", fingerprint))
         done = journal.scores if journal else {}
         unscored = [any(keys[r] not in done for r in batches.request_indices(i)) for i in range(batches.num_batches)]
         todo = np.flatnonzero(meshes.from_process_zero(np.asarray(unscored, bool))).tolist()
         if len(todo) < batches.num_batches:
             say(f"{len(unscored) - len(todo)} of {len(unscored)} batches are in the journal already")
         if todo:
-            log_likelihood = load_model(checkpoint, config.dtype, mesh)
+            with meshes.together():
+                log_likelihood = load_model(checkpoint, config.dtype, mesh)
             progress = stack.enter_context(Progress([keys[r] for i in todo for r in batches.request_indices(i)]))
             for scored in score_batches(log_likelihood, batches, todo):
                 new = _by_key(scored, keys)
@@ -134,7 +138,7 @@ def load_model(checkpoint: Checkpoint, dtype: str, mesh: Mesh) -> LogLikelihood:
     """The checkpoint's decoder on the mesh, ready to score."""
     graph, state = abstract_decoder(checkpoint.config, jnp.dtype(dtype))
     parameters = checkpoint.load(abstract_parameters(state, mesh))
-    return LogLikelihood(graph, with_values(state, parameters), checkpoint.config.vocab_size, mesh)
+    return LogLikelihood(graph, with_values(state, dict(parameters)), checkpoint.config.vocab_size, mesh)
 
 
 def length_limit(config: RunConfig, model: DecoderConfig) -> int:

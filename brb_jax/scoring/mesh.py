@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import dataclasses
 import hashlib
 import math
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Iterator, Mapping
 
 import jax
 import numpy as np
@@ -44,6 +48,41 @@ def join_processes(processes: Processes) -> None:
         num_processes=processes.num_processes,
         process_id=processes.process_id,
     )
+    atexit.register(_leave_at_once)
+
+
+def leave_processes() -> None:
+    """Disconnects from the others, once all have come here."""
+    jax.distributed.shutdown()
+
+
+def _leave_at_once() -> None:
+    """JAX, at exit, waits five minutes for the other processes; they may be waiting for this one, which failed."""
+    if jax.distributed.is_initialized():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
+
+
+@contextlib.contextmanager
+def together() -> Iterator[None]:
+    """If the block raises on one process, every process raises, instead of waiting for that one in a collective.
+
+    Raises:
+        MeshError: Another process failed. Where the block itself raised, its error goes on.
+    """
+    error: Exception | None = None
+    try:
+        yield
+    except Exception as raised:
+        error = raised
+    if jax.process_count() > 1:
+        failed = np.flatnonzero(multihost_utils.process_allgather(np.asarray(error is not None))).tolist()
+        if failed:
+            leave_processes()
+            error = error or MeshError(f"process {failed[0]} failed; it tells why")
+    if error is not None:
+        raise error
 
 
 def mesh_sizes(request: Mapping[str, int], num_devices: int) -> dict[str, int]:
