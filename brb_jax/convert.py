@@ -59,7 +59,7 @@ def main() -> None:
     logging.set_verbosity(logging.WARNING)  # Orbax says five things about every parameter.
     try:
         print(convert(FLAGS.source, FLAGS.out, FLAGS.dtype, FLAGS.overwrite))
-    except CheckpointError as error:
+    except (CheckpointError, OSError) as error:
         sys.exit(f"convert: {error}")
 
 

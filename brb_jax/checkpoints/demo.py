@@ -15,8 +15,9 @@ import zipfile
 from pathlib import Path
 from typing import BinaryIO
 
-from absl import app, flags
+from absl import flags
 
+from brb_jax import command_line
 from brb_jax.checkpoints.checkpoint import CheckpointError
 
 _BLOCK = 1 << 20
@@ -113,15 +114,13 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def main(argv: list[str]) -> None:
-    """Parses flags and calls `fetch`."""
-    if len(argv) > 1:
-        raise app.UsageError(f"unexpected arguments: {' '.join(argv[1:])}")
+def main() -> None:
+    """Calls `fetch` as the flags say; an error of the user's becomes one line."""
     name, out = flags.FLAGS.model, Path(flags.FLAGS.out).expanduser()
     print(DEMOS[name].notice)
     try:
         print(fetch(name, out))
-    except CheckpointError as error:
+    except (CheckpointError, OSError) as error:
         sys.exit(f"demo: {error}")
     if DEMOS[name].terms is not None:
         print(f"The terms of use lie beside it: {out.with_suffix('.terms.html')}")
@@ -131,4 +130,4 @@ if __name__ == "__main__":
     # Here, not above, so that importing this module leaves the names to other entry points.
     flags.DEFINE_enum("model", "smollm2-135m", sorted(DEMOS), "Which model.")
     flags.DEFINE_string("out", None, "The .gguf file to write.", required=True)
-    app.run(main)
+    command_line.run("demo", main)

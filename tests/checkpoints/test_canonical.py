@@ -22,7 +22,7 @@ from brb_jax.scoring.parameters import abstract_decoder
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
     folder = tmp_path_factory.mktemp("source")
-    tiny_models.gemma3().save_pretrained(folder)
+    tiny_models.gemma3().save(folder)
     (folder / "tokenizer.json").write_text("{}")
     (folder / "optimizer.pt").write_text("not for us")
     return folder
@@ -83,7 +83,7 @@ def test_what_is_in_the_directory(converted):
 
 @pytest.mark.parametrize("make", [tiny_models.llama, tiny_models.gemma3])
 def test_the_decoder_asks_for_the_same_tree(make, tmp_path):
-    make().save_pretrained(tmp_path)
+    make().save(tmp_path)
     config = open_checkpoint(tmp_path).config
     _, state = abstract_decoder(config, np.dtype("float32"))
     asked = {path: tuple(leaf.shape) for path, leaf in flatten(nnx.to_pure_dict(state)).items()}

@@ -1,5 +1,7 @@
 """GGUF files, written with gguf's own writer the way llama.cpp's converter lays tensors out."""
 
+import sys
+
 import gguf
 import numpy as np
 import pytest
@@ -40,23 +42,23 @@ def interleaved(weight, heads):
 def write(path, model, metadata=(), leave_out=(), quantise=None):
     """Writes a tiny model. `metadata` overrides keys; those set to None are left out."""
     config = model.config
-    gemma = config.model_type == "gemma3_text"
+    gemma = config["model_type"] == "gemma3_text"
     arch = "gemma3" if gemma else "llama"
     writer = gguf.GGUFWriter(path, arch)
     keys = {
-        "context_length": config.max_position_embeddings,
-        "embedding_length": config.hidden_size,
-        "block_count": config.num_hidden_layers,
-        "feed_forward_length": config.intermediate_size,
-        "attention.head_count": config.num_attention_heads,
-        "attention.head_count_kv": config.num_key_value_heads,
+        "context_length": config["max_position_embeddings"],
+        "embedding_length": config["hidden_size"],
+        "block_count": config["num_hidden_layers"],
+        "feed_forward_length": config["intermediate_size"],
+        "attention.head_count": config["num_attention_heads"],
+        "attention.head_count_kv": config["num_key_value_heads"],
         "attention.layer_norm_rms_epsilon": 1e-6,
-        "attention.key_length": config.head_dim,
-        "rope.dimension_count": config.head_dim,
+        "attention.key_length": config["head_dim"],
+        "rope.dimension_count": config["head_dim"],
         "rope.freq_base": 5000.0,
     }
     if gemma:
-        keys |= {"attention.sliding_window": config.sliding_window, "attention.value_length": config.head_dim}
+        keys |= {"attention.sliding_window": config["sliding_window"], "attention.value_length": config["head_dim"]}
     for key, value in {**keys, **dict(metadata)}.items():
         if isinstance(value, float):
             writer.add_float32(f"{arch}.{key}", value)
@@ -67,8 +69,7 @@ def write(path, model, metadata=(), leave_out=(), quantise=None):
         elif value is not None:
             writer.add_uint32(f"{arch}.{key}", value)
     whole = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
-    for name, parameter in model.named_parameters():
-        weight = parameter.detach().numpy()
+    for name, weight in model.tensors.items():
         stem = name.removesuffix(".weight")
         if stem in whole:
             stored = whole[stem]
@@ -76,7 +77,7 @@ def write(path, model, metadata=(), leave_out=(), quantise=None):
             _, _, layer, part = stem.split(".", 3)
             stored = f"blk.{layer}.{(GEMMA_NAMES if gemma else LLAMA_NAMES)[part]}"
         if not gemma and stored.endswith(("attn_q", "attn_k")):
-            count = config.num_attention_heads if stored.endswith("attn_q") else config.num_key_value_heads
+            count = config["num_attention_heads"] if stored.endswith("attn_q") else config["num_key_value_heads"]
             weight = interleaved(weight, count)
         if gemma and stored.endswith("norm"):
             weight = weight + 1
@@ -109,7 +110,7 @@ def test_llama_parameters_are_those_of_the_model(tmp_path):
 def test_untied_llama_in_a_folder(tmp_path):
     model = tiny_models.llama()
     write(tmp_path / "model.gguf", model)
-    np.testing.assert_array_equal(load(tmp_path)["unembedding/kernel"], model.lm_head.weight.detach().numpy().T)
+    np.testing.assert_array_equal(load(tmp_path)["unembedding/kernel"], model.tensors["lm_head.weight"].T)
 
 
 def test_gemma_norms_come_back_without_their_one(tmp_path):
@@ -208,3 +209,10 @@ def test_fingerprint_does_not_follow_the_name(tmp_path):
     path = write(tmp_path / "model.gguf", tiny_models.llama())
     first = open_checkpoint(path).fingerprint
     assert open_checkpoint(path.rename(tmp_path / "renamed.gguf")).fingerprint == first
+
+
+def test_without_the_gguf_package(tmp_path, monkeypatch):
+    write(tmp_path / "model.gguf", tiny_models.llama())
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(CheckpointError, match=r"needs the gguf package: pip install 'brb-jax\[demo\]'"):
+        open_checkpoint(tmp_path)

@@ -1,4 +1,4 @@
-"""Hugging Face directories, written by transformers and read by us."""
+"""Hugging Face directories: every parameter in its place, or an error that names the file or tensor."""
 
 import json
 import shutil
@@ -8,7 +8,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tiny_models
-import torch
 from safetensors.numpy import load_file, save_file
 
 from brb_jax.checkpoints import CheckpointError, open_checkpoint
@@ -23,10 +22,14 @@ MODELS = {
 }
 
 
+# Finite bfloat16 values, denormals and both zeros among them.
+BITS = (np.arange(50 * 24, dtype=np.uint16).reshape(50, 24) * 54) % 0x7F80
+
+
 @pytest.fixture
 def llama(tmp_path):
     """A folder with an untied Llama."""
-    tiny_models.llama().save_pretrained(tmp_path / "model")
+    tiny_models.llama().save(tmp_path / "model")
     return tmp_path / "model"
 
 
@@ -45,7 +48,7 @@ def rewrite(folder, change):
 @pytest.mark.parametrize("name", MODELS)
 def test_every_parameter_is_the_transposed_tensor(name, tmp_path):
     model = MODELS[name]()
-    model.save_pretrained(tmp_path)
+    model.save(tmp_path)
     params = load(tmp_path)
     expected = tiny_models.canonical(model)
     assert params.keys() == expected.keys()
@@ -55,31 +58,42 @@ def test_every_parameter_is_the_transposed_tensor(name, tmp_path):
 
 def test_shards(tmp_path):
     model = tiny_models.llama()
-    model.save_pretrained(tmp_path, max_shard_size="20KB")
-    assert len(list(tmp_path.glob("*.safetensors"))) > 2
+    model.save(tmp_path, shards=3)
+    assert len(list(tmp_path.glob("*.safetensors"))) == 3
+    params = load(tmp_path)
     for path, value in tiny_models.canonical(model).items():
-        np.testing.assert_array_equal(load(tmp_path)[path], value, err_msg=path)
+        np.testing.assert_array_equal(params[path], value, err_msg=path)
 
 
 def test_bfloat16_is_bit_exact(tmp_path):
-    model = tiny_models.llama().to(torch.bfloat16)
-    model.save_pretrained(tmp_path)
-    table = load(tmp_path, ml_dtypes.bfloat16)["embedder/table"]
-    bits = model.model.embed_tokens.weight.detach().view(torch.int16).numpy()
-    np.testing.assert_array_equal(np.asarray(table).view(np.int16), bits)
-
-
-def test_cast_rounds_to_nearest_even(tmp_path):
     model = tiny_models.llama()
-    model.save_pretrained(tmp_path)
+    model.tensors["model.embed_tokens.weight"] = BITS.view(ml_dtypes.bfloat16)
+    model.save(tmp_path)
+    np.testing.assert_array_equal(load(tmp_path)["embedder/table"].view(np.uint32), BITS.astype(np.uint32) << 16)
     table = load(tmp_path, ml_dtypes.bfloat16)["embedder/table"]
-    expected = model.model.embed_tokens.weight.detach().to(torch.bfloat16).view(torch.int16).numpy()
-    np.testing.assert_array_equal(np.asarray(table).view(np.int16), expected)
+    np.testing.assert_array_equal(np.asarray(table).view(np.uint16), BITS)
+
+
+@pytest.mark.parametrize(
+    ("value", "bits"),
+    [
+        (0x3F808000, 0x3F80),  # Halfway between two: to the even one, below …
+        (0x3F818000, 0x3F82),  # … or above.
+        (0x3F808001, 0x3F81),
+        (0x3F807FFF, 0x3F80),
+    ],
+)
+def test_casts_round_to_nearest_even(value, bits, tmp_path):
+    model = tiny_models.llama()
+    model.tensors["model.norm.weight"] = np.full(24, value, np.uint32).view(np.float32)
+    model.save(tmp_path)
+    scale = load(tmp_path, ml_dtypes.bfloat16)["final_norm/scale"]
+    np.testing.assert_array_equal(np.asarray(scale).view(np.uint16), np.full(24, bits, np.uint16))
 
 
 def test_each_parameter_goes_to_its_sharding(tmp_path):
     model = tiny_models.llama()
-    model.save_pretrained(tmp_path)
+    model.save(tmp_path)
     mesh = jax.make_mesh((8,), ("fsdp",), axis_types=(jax.sharding.AxisType.Auto,))
     checkpoint = open_checkpoint(tmp_path)
     asked = tiny_models.abstract_params(checkpoint.config)
@@ -93,7 +107,7 @@ def test_each_parameter_goes_to_its_sharding(tmp_path):
 
 def test_text_part_of_a_checkpoint_with_images(tmp_path):
     model = tiny_models.gemma3()
-    model.save_pretrained(tmp_path)
+    model.save(tmp_path)
     text = json.loads((tmp_path / "config.json").read_text())
     outer = {"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", "text_config": text}
     (tmp_path / "config.json").write_text(json.dumps({**outer, "vision_config": {"hidden_size": 8}}))
@@ -151,7 +165,7 @@ def test_old_rotary_buffers_are_no_parameters(llama):
 
 
 def test_tied_checkpoint_with_an_output_matrix(tmp_path):
-    tiny_models.llama(tie_word_embeddings=True).save_pretrained(tmp_path)
+    tiny_models.llama(tie_word_embeddings=True).save(tmp_path)
 
     def same(tensors):
         tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].copy()
@@ -183,7 +197,7 @@ def test_tree_that_does_not_fit_the_model(llama, monkeypatch):
 
 
 def test_missing_shard(tmp_path):
-    tiny_models.llama().save_pretrained(tmp_path, max_shard_size="20KB")
+    tiny_models.llama().save(tmp_path, shards=3)
     shard = sorted(tmp_path.glob("*.safetensors"))[1]
     shard.unlink()
     with pytest.raises(CheckpointError, match=f"{shard.name} is missing"):
@@ -194,7 +208,7 @@ def test_missing_shard(tmp_path):
 
 
 def test_index_that_misplaces_a_tensor(tmp_path):
-    tiny_models.llama().save_pretrained(tmp_path, max_shard_size="20KB")
+    tiny_models.llama().save(tmp_path, shards=3)
     path = tmp_path / "model.safetensors.index.json"
     index = json.loads(path.read_text())
     index["weight_map"]["model.other.weight"] = index["weight_map"]["model.norm.weight"]

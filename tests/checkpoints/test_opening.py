@@ -2,6 +2,7 @@
 
 import shutil
 
+import huggingface_hub
 import pytest
 import tiny_models
 
@@ -13,7 +14,7 @@ from brb_jax.convert import convert
 def model(tmp_path, monkeypatch):
     """A Hugging Face folder `here/model`, with `here` the working directory."""
     here = tmp_path / "here"
-    tiny_models.llama().save_pretrained(here / "model")
+    tiny_models.llama().save(here / "model")
     monkeypatch.chdir(here)
     return here / "model"
 
@@ -47,6 +48,21 @@ def test_no_such_path(model):
 def test_hub_repository_without_a_network(model):
     with pytest.raises(CheckpointError, match=r"^nobody/nothing is no path here, and fetching it from .* failed: .+$"):
         open_checkpoint("nobody/nothing")
+
+
+def test_hub_repository(model, monkeypatch):
+    """Only the config, safetensors and the tokenizer are fetched."""
+    asked = {}
+
+    def snapshot_download(repo, allow_patterns):
+        asked[repo] = allow_patterns
+        return str(model)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    assert open_checkpoint("someone/model").tokenizer_path == model
+    (patterns,) = asked.values()
+    assert {"config.json", "*.safetensors", "tokenizer.json"} <= set(patterns)
+    assert not any("bin" in pattern or pattern == "*" for pattern in patterns)
 
 
 def test_folder_of_something_else(tmp_path):

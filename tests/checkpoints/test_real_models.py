@@ -6,14 +6,13 @@ import re
 import numpy as np
 import pytest
 import tiny_models
-import torch
 from tokenizers import pre_tokenizers
 from transformers import AutoModelForCausalLM, AutoTokenizer, GemmaTokenizer, PreTrainedTokenizerFast
 
 from brb_jax.checkpoints import open_checkpoint
 from brb_jax.checkpoints.streaming import flatten
 
-pytestmark = pytest.mark.real_model
+pytestmark = [pytest.mark.real_model, pytest.mark.reference]
 
 TEXTS = [
     "",
@@ -46,7 +45,7 @@ def ids_of(tokenizer, texts):
 
 def test_smollm2_parameters(demo_models):
     reference = AutoModelForCausalLM.from_pretrained(
-        demo_models, gguf_file="smollm2-135m.gguf", dtype=torch.float32
+        demo_models, gguf_file="smollm2-135m.gguf", dtype="float32"
     ).state_dict()
     checkpoint = open_checkpoint(demo_models / "smollm2-135m.gguf")
     params = flatten(checkpoint.load(tiny_models.abstract_params(checkpoint.config)))
@@ -67,7 +66,7 @@ def test_smollm2_parameters(demo_models):
 
 def test_gemma_parameters(demo_models):
     reference = AutoModelForCausalLM.from_pretrained(
-        demo_models, gguf_file="gemma-3-270m.gguf", dtype=torch.float32
+        demo_models, gguf_file="gemma-3-270m.gguf", dtype="float32"
     ).state_dict()
     checkpoint = open_checkpoint(demo_models / "gemma-3-270m.gguf")
     params = flatten(checkpoint.load(tiny_models.abstract_params(checkpoint.config)))

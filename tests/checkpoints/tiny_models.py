@@ -1,55 +1,83 @@
-"""Tiny random models made by transformers, and their parameters in canonical layout, written out by hand."""
+"""Tiny random models as Hugging Face stores them, and their parameters in canonical layout, written out by hand."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
-import torch
-from transformers import Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM
+from safetensors.numpy import save_file
 
 from brb_jax.checkpoints.streaming import nest, parameter_shapes
 
-LAYERS, D, F, V, HEADS, KV_HEADS = 3, 24, 40, 50, 4, 2
+LAYERS, D, F, V, HEADS, KV_HEADS, H = 3, 24, 40, 50, 4, 2, 8  # HEADS · H is not D: no two axes can be mistaken.
+
+_SIZES = {
+    "vocab_size": V,
+    "hidden_size": D,
+    "intermediate_size": F,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": HEADS,
+    "num_key_value_heads": KV_HEADS,
+    "head_dim": H,
+    "max_position_embeddings": 64,
+    "attention_bias": False,
+}
 
 
-def llama(head_dim: int = 8, **changes) -> LlamaForCausalLM:
-    """A Llama whose head width times heads is not its model width, so no two axes can be mistaken."""
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=V,
-        hidden_size=D,
-        intermediate_size=F,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS,
-        num_key_value_heads=KV_HEADS,
-        head_dim=head_dim,
-        max_position_embeddings=64,
+@dataclasses.dataclass(frozen=True)
+class TinyModel:
+    """A `config.json` and tensors by name."""
+
+    config: dict[str, Any]
+    tensors: dict[str, np.ndarray]
+
+    def save(self, folder: Path, shards: int = 1) -> None:
+        """Writes the folder as `save_pretrained` would, in one file or in shards with an index."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.json").write_text(json.dumps(self.config))
+        if shards == 1:
+            save_file(self.tensors, folder / "model.safetensors")
+            return
+        places = {
+            name: f"model-{i % shards + 1:05}-of-{shards:05}.safetensors" for i, name in enumerate(sorted(self.tensors))
+        }
+        for file in set(places.values()):
+            save_file({name: self.tensors[name] for name in places if places[name] == file}, folder / file)
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": places}))
+
+
+def llama(**changes: Any) -> TinyModel:
+    """An untied Llama without biases, but for `changes` to its config."""
+    config = {
+        **_SIZES,
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "mlp_bias": False,
+        "tie_word_embeddings": False,
         **changes,
-    )
-    return _randomised(LlamaForCausalLM(config))
+    }
+    return TinyModel(config, _random_tensors(config))
 
 
-def gemma3(**changes) -> Gemma3ForCausalLM:
-    torch.manual_seed(1)
-    config = Gemma3TextConfig(
-        vocab_size=V,
-        hidden_size=D,
-        intermediate_size=F,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS,
-        num_key_value_heads=KV_HEADS,
-        head_dim=8,
-        max_position_embeddings=64,
-        sliding_window=4,
-        query_pre_attn_scalar=8,
+def gemma3(**changes: Any) -> TinyModel:
+    """A tied Gemma 3, but for `changes` to its config."""
+    config = {
+        **_SIZES,
+        "architectures": ["Gemma3ForCausalLM"],
+        "model_type": "gemma3_text",
+        "sliding_window": 4,
+        "query_pre_attn_scalar": 8,
+        "tie_word_embeddings": True,
         **changes,
-    )
-    return _randomised(Gemma3ForCausalLM(config))
+    }
+    return TinyModel(config, _random_tensors(config))
 
 
-def canonical(model) -> dict[str, np.ndarray]:
+def canonical(model: TinyModel) -> dict[str, np.ndarray]:
     """The canonical parameters of a model, by path: plain transposes of each of its tensors, one by one."""
-    tensors = {name: tensor.detach().numpy() for name, tensor in model.named_parameters()}
-    gemma = isinstance(model, Gemma3ForCausalLM)
-    H = model.config.head_dim
+    tensors = model.tensors
 
     def layers(name):
         return [tensors[f"model.layers.{i}.{name}"] for i in range(LAYERS)]
@@ -70,7 +98,7 @@ def canonical(model) -> dict[str, np.ndarray]:
         "final_norm/scale": tensors["model.norm.weight"],
         "layers/attention_norm/scale": np.stack(layers("input_layernorm.weight")),
     }
-    if gemma:
+    if model.config["model_type"] == "gemma3_text":
         expected["layers/post_attention_norm/scale"] = np.stack(layers("post_attention_layernorm.weight"))
         expected["layers/mlp_norm/scale"] = np.stack(layers("pre_feedforward_layernorm.weight"))
         expected["layers/post_mlp_norm/scale"] = np.stack(layers("post_feedforward_layernorm.weight"))
@@ -78,15 +106,15 @@ def canonical(model) -> dict[str, np.ndarray]:
         expected[f"{attention}/key_norm/scale"] = np.stack(layers("self_attn.k_norm.weight"))
     else:
         expected["layers/mlp_norm/scale"] = np.stack(layers("post_attention_layernorm.weight"))
-    if model.config.attention_bias:
+    if model.config["attention_bias"]:
         for name, part, count in (("query", "q", HEADS), ("key", "k", KV_HEADS), ("value", "v", KV_HEADS)):
             biases = layers(f"self_attn.{part}_proj.bias")
             expected[f"{attention}/{name}/bias"] = np.stack([bias.reshape(count, H) for bias in biases])
         expected[f"{attention}/out/bias"] = np.stack(layers("self_attn.o_proj.bias"))
-    if getattr(model.config, "mlp_bias", False):
+    if model.config.get("mlp_bias"):
         for name in ("gate", "up", "down"):
             expected[f"{mlp}/{name}/bias"] = np.stack(layers(f"mlp.{name}_proj.bias"))
-    if not model.config.tie_word_embeddings:
+    if not model.config["tie_word_embeddings"]:
         expected["unembedding/kernel"] = tensors["lm_head.weight"].T
     return expected
 
@@ -98,9 +126,25 @@ def abstract_params(config, dtype=np.float32, sharding=None):
     return nest({path: jax.ShapeDtypeStruct(shape, dtype, sharding=sharding) for path, shape in shapes.items()})
 
 
-def _randomised(model):
-    """Norm scales start at one and biases at zero, where a mix-up would not show."""
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.normal_()
-    return model.to(torch.float32)
+def _random_tensors(config: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Every tensor transformers would store, norms and biases random too: a mix-up would not show in ones and zeros."""
+    gemma = config["model_type"] == "gemma3_text"
+    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (V, D), "model.norm.weight": (D,)}
+    if not config["tie_word_embeddings"]:
+        shapes["lm_head.weight"] = (V, D)
+    norms = ["input_layernorm", "post_attention_layernorm"]
+    norms += ["pre_feedforward_layernorm", "post_feedforward_layernorm"] if gemma else []
+    attention = {"q": (HEADS * H, D), "k": (KV_HEADS * H, D), "v": (KV_HEADS * H, D), "o": (D, HEADS * H)}
+    mlp = {"gate": (F, D), "up": (F, D), "down": (D, F)}
+    for i in range(LAYERS):
+        layer = f"model.layers.{i}"
+        shapes |= {f"{layer}.{norm}.weight": (D,) for norm in norms}
+        shapes |= {f"{layer}.self_attn.{name}_norm.weight": (H,) for name in "qk" if gemma}
+        shapes |= {f"{layer}.self_attn.{name}_proj.weight": shape for name, shape in attention.items()}
+        shapes |= {f"{layer}.mlp.{name}_proj.weight": shape for name, shape in mlp.items()}
+        if config["attention_bias"]:
+            shapes |= {f"{layer}.self_attn.{name}_proj.bias": shape[:1] for name, shape in attention.items()}
+        if config.get("mlp_bias"):
+            shapes |= {f"{layer}.mlp.{name}_proj.bias": shape[:1] for name, shape in mlp.items()}
+    random = np.random.default_rng(0)
+    return {name: random.normal(0, 0.2, shape).astype(np.float32) for name, shape in shapes.items()}
