@@ -68,6 +68,8 @@ class LogLikelihood:
     """Scores batches on a mesh. One instance a run: it holds the jit cache, one entry a bucket.
 
     Attributes:
+        mesh: The devices.
+        parameters: The arrays the function is called with.
         num_traces: How often the function was traced, that is, compiled (or read from the persistent cache).
     """
 
@@ -80,8 +82,8 @@ class LogLikelihood:
             mesh: Devices; rows go over `data` and `fsdp`.
         """
         self.num_traces = 0
-        self._mesh = mesh
-        self._parameters = parameters
+        self.mesh = mesh
+        self.parameters = parameters
         replicated = NamedSharding(mesh, PartitionSpec())
 
         @functools.partial(jax.jit, out_shardings=replicated)
@@ -101,10 +103,10 @@ class LogLikelihood:
     def __call__(self, batch: Batch) -> TokenScores:
         """Dispatches one batch and returns at once; reading the result waits for it."""
         arrays = (batch.tokens_BT, batch.positions_BT, batch.subtree_end_BT, batch.slots_BS, batch.targets_BS)
-        with jax.set_mesh(self._mesh):
-            return self.score(self._parameters, *(self._place(array) for array in arrays))
+        with jax.set_mesh(self.mesh):
+            return self.score(self.parameters, *(self._place(array) for array in arrays))
 
     def _place(self, array):
         """A host array, the same on every process, split by rows over the mesh."""
-        sharding = NamedSharding(self._mesh, partition_spec(array.shape, ("batch", None), dict(self._mesh.shape)))
+        sharding = NamedSharding(self.mesh, partition_spec(array.shape, ("batch", None), dict(self.mesh.shape)))
         return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])

@@ -1,0 +1,99 @@
+"""SmolLM2-135M and Gemma 3 270M: option log-probabilities against torch, contexts of 1 to 1,600 tokens."""
+
+import numpy as np
+import pytest
+import torch
+from torch_reference import logprob
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from brb_jax.checkpoints import open_checkpoint
+from brb_jax.data.case import Case, Option
+from brb_jax.data.prompt import render
+from brb_jax.generator.file import generate_cases
+from brb_jax.generator.spec import FileSpec
+from brb_jax.run import load_model
+from brb_jax.scoring.batches import score_batches
+from brb_jax.scoring.mesh import make_mesh, row_multiple
+from brb_jax.tokens.encode import encode_cases
+from brb_jax.tokens.packing import plan
+from brb_jax.tokens.tokenizer import load_tokenizer
+
+pytestmark = [pytest.mark.reference, pytest.mark.real_model]
+
+
+def prose_cases() -> list[Case]:
+    """Prompts of a few tokens, down to one, in several scripts: boundaries where tokens merge and split."""
+    prompts = [
+        "A",
+        "The",
+        "hello wor",
+        "北京",
+        "x =",
+        "def f(x):\n    return",
+        "Once upon a",
+        "Numbers: 1 2 3 4",
+        "émigré",
+    ]
+    options = ["ld", "time", "1 + 2", "5 6"]
+    return [
+        Case(f"prose_MemoryRet_M0/{i}", "prose", "MemoryRet", None, None, 0, "", prompt, _options(options), "A")
+        for i, prompt in enumerate(prompts)
+    ]
+
+
+def _options(texts) -> tuple[Option, ...]:
+    return tuple(Option("ABCD"[i], text, "correct" if i == 0 else "random_wrong") for i, text in enumerate(texts))
+
+
+def generated_cases() -> list[Case]:
+    """All tasks and domains; M from 5 to 100, most of it short so that torch is done in a minute or two."""
+    specs = [
+        FileSpec(domain="words", task="MemoryRet", m=8, operators=2, cases=18),
+        FileSpec(domain="words", task="MemoryRev", m=14, edit_k=1, operators=3, cases=12),
+        FileSpec(domain="digits", task="MemoryRet", m=10, operators=2, cases=10),
+        FileSpec(domain="words", task="MemoryCom", m=40, k=2, cases=6),
+        FileSpec(domain="digits", task="MemoryRev", m=32, edit_k=1, cases=4),
+        FileSpec(domain="words", task="MemoryCom", m=90, k=2, cases=1),
+        FileSpec(domain="words", task="MemoryRet", m=105, cases=2, questions_per_context=2),
+    ]
+    return [case for spec in specs for case in generate_cases(spec)]
+
+
+@pytest.mark.parametrize("name", ["smollm2-135m", "gemma-3-270m"])
+def test_every_option_within_1e_3_nat(name, demo_models, record_property):
+    cases = prose_cases() + generated_cases()
+    gguf = demo_models / f"{name}.gguf"
+    reference_tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+    reference = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32).eval()
+    expected = []
+    for case in cases:
+        rendered = render(case)
+        for text in rendered.continuations:
+            encoding = reference_tokenizer(rendered.prompt + text, return_offsets_mapping=True)
+            ends = [end for _, end in encoding["offset_mapping"]]
+            scored_from = next(i for i, end in enumerate(ends) if end > len(rendered.prompt))
+            expected.append(logprob(reference, encoding["input_ids"], max(scored_from, 1)))
+    del reference
+
+    checkpoint = open_checkpoint(gguf)
+    tokenized = encode_cases(
+        cases,
+        load_tokenizer(checkpoint.tokenizer_path),
+        option_delimiter=" ",
+        max_length=checkpoint.config.max_positions,
+        vocab_size=checkpoint.config.vocab_size,
+    )
+    requests = [request for case in tokenized for request in case.requests]
+    contexts = [case.context_tokens for case in tokenized]
+    assert len(cases) >= 60 and min(contexts) == 1 and max(contexts) >= 1_500, (len(cases), sorted(contexts))
+    mesh = make_mesh({"data": 1, "tensor": 8}) if False else make_mesh({})
+    scorer = load_model(checkpoint, "float32", mesh)
+    for sharing in ("tree", "none"):
+        batches = plan(requests, sharing=sharing, batch_tokens=2_048, row_multiple=row_multiple(mesh))
+        scores = np.full(len(requests), np.nan)
+        for scored in score_batches(scorer, batches, range(batches.num_batches)):
+            scores[scored.requests_R] = scored.logprobs_R
+        difference = float(np.abs(scores - expected).max())
+        record_property(f"largest difference, sharing={sharing}", difference)
+        print(f"{name}, sharing={sharing}: {len(requests)} options, largest difference {difference:.1e} nat")
+        assert difference < 1e-3
