@@ -94,6 +94,8 @@ def save_canonical(
     Raises:
         CheckpointError: `path` exists, and is not to be replaced or is not a converted directory.
     """
+    if "://" not in str(path):
+        path = path.absolute()  # Orbax takes no relative one.
     if path.exists() and not overwrite:
         raise CheckpointError(f"{path} exists; pass --overwrite to replace it")
     if path.exists() and not (path / MODEL).exists():

@@ -115,6 +115,13 @@ def test_interrupted_conversion_leaves_nothing_that_opens(source, tmp_path, monk
     open_checkpoint(tmp_path / "out")
 
 
+def test_relative_output(source, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    convert(str(source), "below/out")
+    asked = tiny_models.abstract_params(open_checkpoint(source).config)
+    assert_same_bits(open_checkpoint("below/out").load(asked), open_checkpoint(source).load(asked))
+
+
 def test_existing_output(source, tmp_path):
     out = tmp_path / "out"
     convert(str(source), str(out))
