@@ -16,7 +16,8 @@ environment=quickstart/environment
 mkdir -p quickstart
 make_environment "$environment" demo
 python=$environment/bin/python
-export TOKENIZERS_PARALLELISM=true HF_HUB_OFFLINE=1
+# The last keeps transformers from remarking that torch is not there: it is not needed.
+export TOKENIZERS_PARALLELISM=true HF_HUB_OFFLINE=1 TRANSFORMERS_NO_ADVISORY_WARNINGS=1
 
 if [ ! -d "quickstart/$model" ]; then
   "$python" -m brb_jax.checkpoints.demo --model="$model" --out="quickstart/$model.gguf"
