@@ -55,12 +55,14 @@ _SHARED_KEYS = {
     "attention.key_length": "head_dim",
     "rope.freq_base": "rope_theta",
 }
+_DEQUANTISED_BYTES = 1 << 24  # At a time.
 _REQUIRED_KEYS = (
     "context_length",
     "embedding_length",
     "block_count",
     "feed_forward_length",
     "attention.head_count",
+    "attention.head_count_kv",
     "attention.layer_norm_rms_epsilon",
 )
 
@@ -177,8 +179,16 @@ class GgufTensors:
     def read(self, name: str) -> np.ndarray:
         """One tensor, in float32, as Hugging Face would store it."""
         info = self._infos[name]
-        stored = np.memmap(self._path, np.uint8, "r", info.offset, self._stored_shape(info))
-        array = self._gguf.dequantize(stored, self._gguf.GGMLQuantizationType(info.kind))
+        kind = self._gguf.GGMLQuantizationType(info.kind)
+        row_bytes = self._stored_shape(info)[-1]
+        stored = np.fromfile(self._path, np.uint8, math.prod(self._stored_shape(info)), offset=info.offset)
+        stored = stored.reshape(-1, row_bytes)
+        array = np.empty((len(stored), info.shape[-1]), np.float32)
+        # Some rows at a time: `dequantize` keeps its result twice while it puts it together.
+        step = max(1, _DEQUANTISED_BYTES // row_bytes)
+        for i in range(0, len(stored), step):
+            array[i : i + step] = self._gguf.dequantize(stored[i : i + step], kind)
+        array = array.reshape(info.shape)
         if self.architecture == "llama" and name.endswith(("q_proj.weight", "k_proj.weight")):
             key = "attention.head_count" if name.endswith("q_proj.weight") else "attention.head_count_kv"
             heads = self.metadata[f"llama.{key}"]
@@ -205,7 +215,6 @@ class GgufTensors:
             raise CheckpointError(f"layers of different {', '.join(by_layer)} are not supported")
         hf = {name: stated.pop(key) for key, name in architecture.keys.items() if key in stated}
         hf["rope_scaling"] = _rope_scaling(stated)
-        hf.setdefault("num_key_value_heads", hf["num_attention_heads"])
         hf.setdefault("head_dim", hf["hidden_size"] // hf["num_attention_heads"])
         hf["tie_word_embeddings"] = "lm_head.weight" not in self._infos
         if "model.embed_tokens.weight" not in self._infos:

@@ -51,17 +51,17 @@ def check_tensors(source: TensorSource, config: DecoderConfig) -> None:
         CheckpointError: Lists what is missing, of another shape, or left over, by tensor and tree path.
     """
     expected = {name: tensor for tensor in family_named(config.family).tensors(config) for name in tensor.names(config)}
+    shapes = source.shapes
     problems = []
     for name, tensor in expected.items():
         wanted = tensor.source_shape(config)
-        if name not in source.shapes:
+        if name not in shapes:
             problems.append(f"{source.stored_name(name)} ({tensor.path}) is missing")
-        elif source.shapes[name] != wanted:
-            found = source.shapes[name]
+        elif shapes[name] != wanted:
             problems.append(
-                f"{source.stored_name(name)} ({tensor.path}) has shape {found}, the config asks for {wanted}"
+                f"{source.stored_name(name)} ({tensor.path}) has shape {shapes[name]}, the config asks for {wanted}"
             )
-    for name in source.shapes:
+    for name in shapes:
         if name in expected:
             continue
         if name == "lm_head.weight" and config.tie_embeddings and not problems:
@@ -103,10 +103,11 @@ def parameter_shapes(config: DecoderConfig) -> dict[str, tuple[int, ...]]:
 
 def read_parameter(source: TensorSource, tensor: Tensor, config: DecoderConfig, dtype: np.dtype) -> np.ndarray:
     """One canonical parameter, its layers stacked, in host memory."""
+    if not tensor.stacked:
+        return np.ascontiguousarray(tensor.to_canonical(source.read(tensor.name), config), dtype)
     parameter = np.empty(tensor.shape(config), dtype)
-    layers = parameter if tensor.stacked else parameter[None]
     for i, name in enumerate(tensor.names(config)):
-        layers[i] = tensor.to_canonical(source.read(name), config)
+        parameter[i] = tensor.to_canonical(source.read(name), config)
     return parameter
 
 

@@ -156,6 +156,7 @@ def test_linear_rotary_scaling(tmp_path):
         ({"vocab_size": 51}, "does not know: llama.vocab_size=51"),
         ({"rope.scaling.type": "yarn", "rope.scaling.factor": 8.0}, "rope_scaling of type 'yarn' is not supported"),
         ({"context_length": None}, "lacks llama.context_length"),
+        ({"attention.head_count_kv": None}, "lacks llama.attention.head_count_kv"),
         ({"embedding_length": None}, "lacks llama.embedding_length"),
         ({"feed_forward_length": [40, 40, 48]}, "layers of different llama.feed_forward_length are not supported"),
         ({"block_count": 4}, r"model.layers.3.self_attn.q_proj.weight .* is missing"),
