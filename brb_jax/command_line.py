@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable
 
-from absl import app, flags
+from absl import app, flags, logging
 
 
 def run(name: str, command: Callable[[], None]) -> None:
@@ -23,7 +23,8 @@ def _parse(name: str, argv: list[str]) -> list[str]:
             if line not in argv and problem is not None:
                 raise flags.Error(f"the flagfile's line {line!r}: {problem}")
         flags.FLAGS.set_gnu_getopt(True)  # Flags behind an unexpected argument are read all the same.
-        program, *rest = flags.FLAGS(argv)
+        # Before the user's flags, so that these win: absl would log from INFO on, a dozen lines a run from Orbax.
+        program, *rest = flags.FLAGS([argv[0], f"--verbosity={logging.WARNING}", *argv[1:]])
     except flags.Error as error:
         sys.exit(f"{name}: {error}\n--help lists the flags")
     if rest:

@@ -11,7 +11,7 @@ import sys
 
 import ml_dtypes  # noqa: F401 — teaches numpy the name bfloat16.
 import numpy as np
-from absl import flags, logging
+from absl import flags
 from etils import epath
 
 from brb_jax import command_line
@@ -56,7 +56,6 @@ def main() -> None:
     """Calls `convert` as the flags say; an error of the user's becomes one line."""
     from brb_jax.checkpoints import CheckpointError
 
-    logging.set_verbosity(logging.WARNING)  # Orbax says five things about every parameter.
     try:
         print(convert(FLAGS.source, FLAGS.out, FLAGS.dtype, FLAGS.overwrite))
     except (CheckpointError, OSError) as error:

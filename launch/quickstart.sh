@@ -23,8 +23,8 @@ if [ ! -d "quickstart/$model" ]; then
   "$python" -m brb_jax.checkpoints.demo --model="$model" --out="quickstart/$model.gguf"
   "$python" -m brb_jax.convert --source="quickstart/$model.gguf" --out="quickstart/$model"
 fi
-if [ ! -d quickstart/data ]; then
-  "$python" -m brb_jax.generate --out=quickstart/data.unfinished --cases=6 --m=70 --seed=0
-  mv quickstart/data.unfinished quickstart/data
+if [ ! -e quickstart/data/complete ]; then
+  "$python" -m brb_jax.generate --out=quickstart/data --cases=6 --m=70 --seed=0
+  touch quickstart/data/complete
 fi
 "$python" -m brb_jax.main --flagfile=configs/quickstart.flags --model="quickstart/$model" --out="quickstart/runs/$model" "$@"
