@@ -58,7 +58,7 @@ _SHARING: flags.FlagHolder[Any] = flags.DEFINE_enum(
 _BUCKETS = flags.DEFINE_list("buckets", [], "Row lengths in tokens; default: chosen to suit the data.")
 _MAX_BUCKETS = flags.DEFINE_integer("max_buckets", 4, "How many row lengths are chosen, so how many compilations.", 1)
 _BATCH_TOKENS = flags.DEFINE_integer(
-    "batch_tokens", None, "Tokens of a batch on each device along `data`; default: 2048 on CPU, 32768 elsewhere.", 1
+    "batch_tokens", None, "Tokens of a batch on each device that holds rows; default: 2048 on CPU, 32768 elsewhere.", 1
 )
 _MESH = flags.DEFINE_list("mesh", [], "Sizes of mesh axes, as data=-1,fsdp=4,tensor=2; -1 takes what is left.")
 

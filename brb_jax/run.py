@@ -69,7 +69,7 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
             sharing=config.sharing,
             buckets=config.buckets,
             max_buckets=config.max_buckets,
-            batch_tokens=(config.batch_tokens or BATCH_TOKENS[jax.default_backend()]) * mesh.shape["data"],
+            batch_tokens=config.batch_tokens or BATCH_TOKENS[jax.default_backend()],
             row_multiple=meshes.row_multiple(mesh),
         )
         fingerprint = provenance.scoring_fingerprint(config, dataset, checkpoint, tokenizer)

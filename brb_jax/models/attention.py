@@ -33,7 +33,7 @@ class BlockPairs:
     """Which key blocks each query block meets. `n` is the number of blocks of a row.
 
     Attributes:
-        order: `[n, n]` key block ids per query block: those visible throughout, then those visible in part, then the rest.
+        order: `[n, n]` key block ids per query block: first those visible throughout, then in part, then not at all.
         num_full: `[n]` how many are visible throughout, to every query of the block in every row of the batch.
         num_seen: `[n]` how many are visible at all.
     """

@@ -145,7 +145,8 @@ def plan(
 
     Args:
         requests: All requests of the run.
-        batch_tokens: Slots a batch should have at most; a row longer than that is a batch by itself.
+        batch_tokens: Slots a batch should have at most on each shard; a longer row is alone on its shard. Rows
+            that hold several pieces are no longer than this.
         sharing: Which requests may share inputs; see `build_forest`.
         buckets: The row lengths to use; by default, at most `max_buckets` are chosen that suit the requests.
         max_buckets: The number of row lengths, so the number of compilations.
@@ -172,7 +173,7 @@ def plan(
         # In the order of the dataset as far as it goes: results come in as a reader expects them.
         bucket_rows.sort(key=lambda row: min(forest.order[p.start : p.stop].min() for p in row))
     filled_buckets = tuple(
-        _bucket(forest, length, bucket_rows, max(1, batch_tokens // length), row_multiple)
+        _bucket(forest, length, bucket_rows, max(1, batch_tokens // length) * row_multiple, row_multiple)
         for (length, _), bucket_rows in zip(contents, rows, strict=True)
     )
     work = Work(
@@ -184,11 +185,11 @@ def plan(
 
 
 def _bucket(forest: Forest, length: int, rows: Sequence[Sequence[Piece]], most: int, row_multiple: int) -> Bucket:
-    """The bucket of these rows, in as few batches of about `most` rows as will do, equally filled."""
+    """The bucket of these rows, in as few batches of at most `most` rows as will do, equally filled."""
     scored = max(
         sum(forest.requests[r].num_scored for p in row for r in forest.order[p.start : p.stop]) for row in rows
     )
-    batches = math.ceil(len(rows) / _round_up(most, row_multiple))
+    batches = math.ceil(len(rows) / most)
     return Bucket(
         T=length,
         B=_round_up(math.ceil(len(rows) / batches), row_multiple),

@@ -71,8 +71,20 @@ def test_the_rule_as_a_grid():
     position = np.array([[0, 1, 2, 3, 4, 5, 6, 5, 6, 7, 0]])
     slots = jnp.arange(11)
     seen = attention.visible(slots, slots, jnp.asarray(position), jnp.asarray(position), jnp.asarray(end), 2**30)
-    grid = ["1..........", "11.........", "111........", "1111.......", "11111......", "111111.....", "1111111....", "11111..1...", "11111..11..", "11111..111.", "..........1"]
-    np.testing.assert_array_equal(np.asarray(seen[0]).T, [[c == "1" for c in line] for line in grid])
+    grid = [
+        "1..........",
+        "11.........",
+        "111........",
+        "1111.......",
+        "11111......",
+        "111111.....",
+        "1111111....",
+        "11111..1...",
+        "11111..11..",
+        "11111..111.",
+        "..........1",
+    ]
+    np.testing.assert_array_equal(np.asarray(seen[0]).T, [[cell == "1" for cell in line] for line in grid])
 
 
 def test_window_counts_positions_not_slots():
