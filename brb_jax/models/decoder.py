@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -116,7 +117,7 @@ class Attention(nnx.Module):
     def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
         c = config
         self.config = c
-        options = {"bias": c.attention_bias, "dtype": dtype, "rngs": rngs}
+        options: dict[str, Any] = {"bias": c.attention_bias, "dtype": dtype, "rngs": rngs}
         kv_shape, kv_axes = (c.d_model, c.num_kv_heads, c.head_dim), ("embed", "kv_heads", "head_dim")
         self.query = Linear((c.d_model, c.num_heads, c.head_dim), ("embed", "heads", "head_dim"), **options)
         self.key = Linear(kv_shape, kv_axes, **options)
@@ -156,7 +157,7 @@ class MLP(nnx.Module):
 
     def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
         self.activation = config.activation
-        options = {"bias": config.mlp_bias, "dtype": dtype, "rngs": rngs}
+        options: dict[str, Any] = {"bias": config.mlp_bias, "dtype": dtype, "rngs": rngs}
         self.gate = Linear((config.d_model, config.d_mlp), ("embed", "mlp"), **options)
         self.up = Linear((config.d_model, config.d_mlp), ("embed", "mlp"), **options)
         self.down = Linear((config.d_mlp, config.d_model), ("mlp", "embed"), **options)
