@@ -1,8 +1,27 @@
 """Test environment: eight virtual CPU devices, and no hub within reach. Set before JAX or transformers is imported."""
 
 import os
+from pathlib import Path
+
+import pytest
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "true"
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def demo_models() -> Path:
+    """A folder with `smollm2-135m.gguf` and `gemma-3-270m.gguf`: the one named by BRB_DEMO_MODELS, or a cache."""
+    from brb_jax.checkpoints.demo import DEMOS, fetch
+
+    cache = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "brb_jax" / "demo"
+    folder = Path(os.environ.get("BRB_DEMO_MODELS", cache))
+    for name in DEMOS:
+        fetch(name, folder / f"{name}.gguf")
+    return folder

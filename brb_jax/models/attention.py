@@ -24,7 +24,7 @@ MASKED = -1e30
 # Window of a layer that has none; larger than any position, small enough for int32 differences.
 NO_WINDOW = 2**30
 
-MAX_BLOCK = 512
+MAX_BLOCK = 256
 
 
 @jax.tree_util.register_dataclass

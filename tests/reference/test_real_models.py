@@ -1,8 +1,11 @@
 """SmolLM2-135M and Gemma 3 270M: option log-probabilities against torch, contexts of 1 to 1,600 tokens."""
 
+import jax
 import numpy as np
 import pytest
 import torch
+from jax.sharding import AxisType
+from tiny_decoders import logprobs
 from torch_reference import logprob
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -11,11 +14,10 @@ from brb_jax.data.case import Case, Option
 from brb_jax.data.prompt import render
 from brb_jax.generator.file import generate_cases
 from brb_jax.generator.spec import FileSpec
+from brb_jax.models.partitioning import MESH_AXES
 from brb_jax.run import load_model
-from brb_jax.scoring.batches import score_batches
-from brb_jax.scoring.mesh import make_mesh, row_multiple
+from brb_jax.scoring.mesh import make_mesh
 from brb_jax.tokens.encode import encode_cases
-from brb_jax.tokens.packing import plan
 from brb_jax.tokens.tokenizer import load_tokenizer
 
 pytestmark = [pytest.mark.reference, pytest.mark.real_model]
@@ -60,7 +62,7 @@ def generated_cases() -> list[Case]:
 
 
 @pytest.mark.parametrize("name", ["smollm2-135m", "gemma-3-270m"])
-def test_every_option_within_1e_3_nat(name, demo_models, record_property):
+def test_every_option_within_1e_3_nat(name, demo_models):
     cases = prose_cases() + generated_cases()
     gguf = demo_models / f"{name}.gguf"
     reference_tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
@@ -86,14 +88,17 @@ def test_every_option_within_1e_3_nat(name, demo_models, record_property):
     requests = [request for case in tokenized for request in case.requests]
     contexts = [case.context_tokens for case in tokenized]
     assert len(cases) >= 60 and min(contexts) == 1 and max(contexts) >= 1_500, (len(cases), sorted(contexts))
-    mesh = make_mesh({"data": 1, "tensor": 8}) if False else make_mesh({})
-    scorer = load_model(checkpoint, "float32", mesh)
-    for sharing in ("tree", "none"):
-        batches = plan(requests, sharing=sharing, batch_tokens=2_048, row_multiple=row_multiple(mesh))
-        scores = np.full(len(requests), np.nan)
-        for scored in score_batches(scorer, batches, range(batches.num_batches)):
-            scores[scored.requests_R] = scored.logprobs_R
-        difference = float(np.abs(scores - expected).max())
-        record_property(f"largest difference, sharing={sharing}", difference)
-        print(f"{name}, sharing={sharing}: {len(requests)} options, largest difference {difference:.1e} nat")
+
+    one_device = jax.make_mesh((1, 1, 1), MESH_AXES, axis_types=(AxisType.Auto,) * 3, devices=jax.devices()[:1])
+    scorer = load_model(checkpoint, "float32", one_device)
+    scores = {sharing: logprobs(scorer, requests, sharing=sharing, batch_tokens=2_048) for sharing in ("tree", "none")}
+    for sharing, found in scores.items():
+        difference = np.abs(found - expected).max()
+        print(f"{name}, sharing={sharing}: {len(requests)} options, at most {difference:.1e} nat from torch")
         assert difference < 1e-3
+    assert np.abs(scores["tree"] - scores["none"]).max() < 2e-4
+
+    short = [i for i, request in enumerate(requests) if len(request.ids) < 250]
+    meshed = load_model(checkpoint, "float32", make_mesh({"data": 2, "fsdp": 2, "tensor": 2}))
+    again = logprobs(meshed, [requests[i] for i in short], buckets=[256], batch_tokens=512)
+    assert np.abs(again - scores["tree"][short]).max() < 2e-4
