@@ -75,6 +75,11 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
         fingerprint = provenance.scoring_fingerprint(config, dataset, checkpoint, tokenizer)
     with meshes.together():
         meshes.agree(f"{fingerprint} {batches.buckets}", "what to score")
+    say(
+        f"{len(dataset.cases)} cases, {len(requests)} options: {batches.work.slots:,} slots to compute in rows of "
+        f"{', '.join(str(bucket.T) for bucket in batches.buckets)}, "
+        f"for {batches.work.option_tokens:,} tokens in one pass per option"
+    )
 
     scores = score(config, dataset.cases, requests, batches, checkpoint, mesh, fingerprint)
     if scores is None:
@@ -94,6 +99,7 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
         out / "report.html", results, samples, run, {case.case_id: prompt_tail(case) for case in dataset.cases}
     )
     table.print_tables(results)
+    say(f"written: {out / 'report.html'}, and results.json, samples.jsonl and run.json beside it")
     return results
 
 
