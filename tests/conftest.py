@@ -10,9 +10,7 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "true"
 
-from pathlib import Path
 
-import pytest
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from brb_jax.generator.file import write_file
 from brb_jax.generator.spec import FileSpec
 from brb_jax.results.journal import JournalError
 
-CASES = 300
+CASES = 180
 
 
 @pytest.fixture(scope="module")
