@@ -78,7 +78,7 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
     say(
         f"{len(dataset.cases)} cases, {len(requests)} options: {batches.work.slots:,} slots to compute in rows of "
         f"{', '.join(str(bucket.T) for bucket in batches.buckets)}, "
-        f"for {batches.work.option_tokens:,} tokens in one pass per option"
+        f"instead of {batches.work.option_tokens:,} tokens with one pass per option"
     )
 
     scores = score(config, dataset.cases, requests, batches, checkpoint, mesh, fingerprint)
