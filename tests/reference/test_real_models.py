@@ -48,15 +48,15 @@ def _options(texts) -> tuple[Option, ...]:
 
 
 def generated_cases() -> list[Case]:
-    """All tasks and domains; M from 5 to 100, most of it short so that torch is done in a minute or two."""
+    """All tasks and domains; most contexts are short, so that torch is done in a minute or two."""
     specs = [
-        FileSpec(domain="words", task="MemoryRet", m=8, operators=2, cases=18),
-        FileSpec(domain="words", task="MemoryRev", m=14, edit_k=1, operators=3, cases=12),
-        FileSpec(domain="digits", task="MemoryRet", m=10, operators=2, cases=10),
-        FileSpec(domain="words", task="MemoryCom", m=40, k=2, cases=6),
-        FileSpec(domain="digits", task="MemoryRev", m=32, edit_k=1, cases=4),
-        FileSpec(domain="words", task="MemoryCom", m=90, k=2, cases=1),
-        FileSpec(domain="words", task="MemoryRet", m=105, cases=2, questions_per_context=2),
+        FileSpec(domain="words", task="MemoryRet", m=4, operators=1, cases=20),
+        FileSpec(domain="words", task="MemoryRet", m=8, operators=2, cases=12, questions_per_context=2),
+        FileSpec(domain="words", task="MemoryRev", m=10, edit_k=1, operators=2, cases=10),
+        FileSpec(domain="digits", task="MemoryRet", m=8, operators=2, cases=8),
+        FileSpec(domain="words", task="MemoryCom", m=40, k=2, cases=1),
+        FileSpec(domain="digits", task="MemoryRev", m=30, edit_k=1, operators=3, cases=1),
+        FileSpec(domain="words", task="MemoryRet", m=107, cases=1),
     ]
     return [case for spec in specs for case in generate_cases(spec)]
 
@@ -87,7 +87,8 @@ def test_every_option_within_1e_3_nat(name, demo_models):
     )
     requests = [request for case in tokenized for request in case.requests]
     contexts = [case.context_tokens for case in tokenized]
-    assert len(cases) >= 60 and min(contexts) == 1 and max(contexts) >= 1_500, (len(cases), sorted(contexts))
+    assert len(cases) >= 60
+    assert min(contexts) <= 2 and 1_500 <= max(contexts), sorted(contexts)  # BOS counts, where there is one
 
     one_device = jax.make_mesh((1, 1, 1), MESH_AXES, axis_types=(AxisType.Auto,) * 3, devices=jax.devices()[:1])
     scorer = load_model(checkpoint, "float32", one_device)
