@@ -1,0 +1,126 @@
+"""What a user sees who mistypes: one short message that names flag and remedy, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import commands
+import pytest
+
+COMPLETE = ["--model=/nowhere/model", "--data=/nowhere/data", "--out=/nowhere/out"]
+
+
+def assert_refused(done, *says):
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("brb_jax: ") and "Traceback" not in done.stderr
+    for text in says:
+        assert text in done.stderr
+    assert done.stderr.count("\n") <= 5
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        ([*COMPLETE, "--modle=x"], "Unknown command line flag 'modle'. Did you mean: model ?"),
+        ([*COMPLETE, "--sharing=everything"], "--sharing=everything: value should be one of <tree|case|none>"),
+        ([*COMPLETE, "--batch_tokens=0"], "--batch_tokens=0"),
+        ([*COMPLETE, "--limit=few"], "--limit=few"),
+        ([*COMPLETE, "--limit=-1"], "--limit=-1"),
+        ([*COMPLETE, "model"], "unexpected argument 'model'; every setting is a flag"),
+        (["model", *COMPLETE], "unexpected argument 'model'; every setting is a flag"),
+        ([*COMPLETE, "--flagfile=/nowhere/run.flags"], "Unable to open flagfile"),
+        (COMPLETE[1:], "--model must have a value"),
+        (COMPLETE[::2], "--data must have a value"),
+        (COMPLETE[:2], "--out must have a value"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_flags_that_are_wrong_by_themselves(flags, says):
+    assert_refused(commands.run([*commands.MAIN, *flags]), says, "--help lists")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("  # the newest", "the flagfile's line '# the newest': a comment must begin in the first column"),
+        ("--limit=3  # for now", "a comment needs a line of its own"),
+        ('--model="my model"', "the quotes would be part of the value; leave them out"),
+        ("--model='model'", "the quotes would be part of the value; leave them out"),
+        ("--limit 3", "write --name=value, without white space"),
+        ("limit=3", "a line is a flag, --name=value"),
+        ("  --flagfile=other.flags", "--flagfile=… must begin in the first column"),
+    ],
+)
+def test_pitfall_47_flagfile_lines_that_mean_something_else(line, says, tmp_path):
+    outer, inner = tmp_path / "outer.flags", tmp_path / "inner.flags"
+    inner.write_text("# A comment.\n// Another.\n\n" + line + "\n")
+    outer.write_text("\n".join([*COMPLETE, f"--flagfile={inner}"]))
+    assert_refused(commands.run([*commands.MAIN, f"--flagfile={outer}"]), says)
+
+
+def test_help_is_no_failure():
+    for flag in ("--help", "-h"):
+        done = commands.run([*commands.MAIN, flag])
+        assert done.returncode == 0 and done.stderr == ""
+        assert "python -m brb_jax.main --model=… --data=… --out=…" in done.stdout
+        assert "--model: Required. A converted directory" in done.stdout
+        assert "--sharing: <tree|case|none>" in done.stdout
+        assert "--coordinator_address" in done.stdout and "logtostderr" not in done.stdout
+
+
+def test_a_mistyped_flag_need_not_wait_for_jax():
+    code = "import sys, brb_jax.main; assert 'jax' not in sys.modules and 'transformers' not in sys.modules"
+    done = commands.run([sys.executable, "-c", code])
+    assert done.returncode == 0, done.stderr
+
+
+SETTINGS = {
+    "--mesh=data=3": "--mesh=data=3 does not fit 1 devices",
+    "--mesh=date=8": "--mesh: unknown axis 'date'; the axes are data, fsdp, tensor",
+    "--mesh=data": "--mesh: '' is not a whole number; write it as data=-1,tensor=2",
+    "--mesh=data=2,data=4": "--mesh: the axis 'data' is given twice",
+    "--mesh=data=-1,fsdp=-1": "--mesh: only one axis may be -1",
+    "--buckets=128,many": "--buckets: 'many' is not a whole number; write it as 512,1024",
+    "--buckets=128": "the longest row of --buckets has 128. Add a longer one",
+    "--max_length=4096": "add --allow_extrapolation",
+    "--model=/nowhere/model": "/nowhere/model does not exist",
+    "--model=WITHOUT_TOKENIZER": "no tokenizer.json that can be read; put the model's there",
+    "--data=/nowhere/data": "/nowhere/data: there is no such file or directory",
+    "--out=/dev/null/out": "/dev/null/out",
+}
+
+
+@pytest.fixture(scope="module")
+def messages(sources, models, data, tmp_path_factory):
+    """What `main` says to each change of sound settings: all in one process, because each takes seconds of imports."""
+    folder = tmp_path_factory.mktemp("settings")
+    (folder / "model").mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (folder / "model" / name).symlink_to(sources["llama"] / name)
+    sound = [f"--model={models['llama']}", f"--data={data}", f"--out={folder / 'out'}", "--compilation_cache="]
+    changes = {change: change.replace("WITHOUT_TOKENIZER", str(folder / "model")) for change in SETTINGS}
+    code = f"""
+import json
+from absl import flags
+from absl.testing import flagsaver
+from brb_jax.main import main
+said = {{}}
+for change, flag in {changes!r}.items():
+    with flagsaver.flagsaver():
+        flags.FLAGS(["brb_jax", *{sound!r}, flag])
+        try:
+            main()
+        except SystemExit as exit_:
+            said[change] = exit_.code
+print(json.dumps(said))
+"""
+    done = commands.run([sys.executable, "-c", code])
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("change", SETTINGS)
+def test_settings_that_do_not_fit(change, messages):
+    message = messages[change]
+    assert message.startswith("brb_jax: ") and SETTINGS[change] in message and message.count("\n") <= 1
