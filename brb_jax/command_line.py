@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -11,6 +12,8 @@ from absl import app, flags, logging
 
 def run(name: str, command: Callable[[], None]) -> None:
     """Parses the flags of `sys.argv` and calls `command`; what it prints begins with `name`."""
+    # Else transformers remarks in every process that torch is not there; nothing here needs it.
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     app.run(lambda _: command(), flags_parser=lambda argv: _parse(name, argv))
 
 

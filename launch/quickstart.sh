@@ -16,8 +16,7 @@ environment=quickstart/environment
 mkdir -p quickstart
 make_environment "$environment" demo
 python=$environment/bin/python
-# The last keeps transformers from remarking that torch is not there: it is not needed.
-export TOKENIZERS_PARALLELISM=true HF_HUB_OFFLINE=1 TRANSFORMERS_NO_ADVISORY_WARNINGS=1
+export TOKENIZERS_PARALLELISM=true HF_HUB_OFFLINE=1
 
 if [ ! -d "quickstart/$model" ]; then
   "$python" -m brb_jax.checkpoints.demo --model="$model" --out="quickstart/$model.gguf"
