@@ -88,7 +88,7 @@ def test_every_option_within_1e_3_nat(name, demo_models):
     requests = [request for case in tokenized for request in case.requests]
     contexts = [case.context_tokens for case in tokenized]
     assert len(cases) >= 60
-    assert min(contexts) <= 2 and 1_500 <= max(contexts), sorted(contexts)  # BOS counts, where there is one
+    assert min(contexts) <= 2 and max(contexts) >= 1_500, sorted(contexts)  # BOS counts, where there is one
 
     one_device = jax.make_mesh((1, 1, 1), MESH_AXES, axis_types=(AxisType.Auto,) * 3, devices=jax.devices()[:1])
     scorer = load_model(checkpoint, "float32", one_device)
