@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
@@ -142,7 +141,7 @@ def score(
 
 def load_model(checkpoint: Checkpoint, dtype: str, mesh: Mesh) -> LogLikelihood:
     """The checkpoint's decoder on the mesh, ready to score."""
-    graph, state = abstract_decoder(checkpoint.config, jnp.dtype(dtype))
+    graph, state = abstract_decoder(checkpoint.config, dtype)
     parameters = checkpoint.load(abstract_parameters(state, mesh))
     return LogLikelihood(graph, with_values(state, dict(parameters)), checkpoint.config.vocab_size, mesh)
 

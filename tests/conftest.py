@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import jaxtyping
 import pytest
 
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -10,7 +11,8 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "true"
 
-
+# Arrays are held to the shapes that annotations state.
+jaxtyping.install_import_hook(["brb_jax.models", "brb_jax.scoring"], "beartype.beartype")
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ MAX_BLOCK = 256
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class BlockPairs:
-    """Which key blocks each query block meets. `n` is the number of blocks of a row.
+    """Which key blocks each query block meets; `n` is the number of blocks of a row. May carry leading axes.
 
     Attributes:
         order: `[n, n]` key block ids per query block: first those visible throughout, then in part, then not at all.
@@ -38,9 +38,9 @@ class BlockPairs:
         num_seen: `[n]` how many are visible at all.
     """
 
-    order: Int[Array, "n n"]
-    num_full: Int[Array, " n"]
-    num_seen: Int[Array, " n"]
+    order: Int[Array, "... n n"]
+    num_full: Int[Array, "... n"]
+    num_seen: Int[Array, "... n"]
 
 
 def block_size(num_slots: int) -> int:

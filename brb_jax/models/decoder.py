@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from brb_jax.models import rotary
@@ -199,8 +200,9 @@ class Embedder(nnx.Module):
 class Decoder(nnx.Module):
     """Tokens in a tree ─► hidden states ─► logits at the positions asked for."""
 
-    def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype = jnp.float32, rngs: nnx.Rngs):
+    def __init__(self, config: DecoderConfig, *, dtype: DTypeLike = jnp.float32, rngs: nnx.Rngs):
         self.config = config
+        dtype = jnp.dtype(dtype)
         self.embedder = Embedder(config, dtype=dtype, rngs=rngs)
 
         @nnx.split_rngs(splits=config.num_layers)

@@ -6,7 +6,7 @@ Hidden states are gathered at the scored positions *before* the unembedding, so 
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from brb_jax.tokens.rows import Batch
 LOGITS_BUDGET = 2**25
 
 
+@runtime_checkable
 class TreeModel(Protocol):
     """What scoring asks of a model; `models.decoder.Decoder` is one."""
 

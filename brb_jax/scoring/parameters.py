@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from flax import nnx
 from jax.sharding import Mesh, NamedSharding
+from jax.typing import DTypeLike
 
 from brb_jax.models.config import DecoderConfig
 from brb_jax.models.decoder import Decoder
 from brb_jax.models.partitioning import partition_spec
 
 
-def abstract_decoder(config: DecoderConfig, dtype: jnp.dtype) -> tuple[nnx.GraphDef, nnx.State]:
+def abstract_decoder(config: DecoderConfig, dtype: DTypeLike) -> tuple[nnx.GraphDef, nnx.State]:
     """The decoder's static part, and its parameters as shapes: no memory, no device."""
     return nnx.split(nnx.eval_shape(lambda: Decoder(config, dtype=dtype, rngs=nnx.Rngs(0))))
 
