@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Self
 
 import jax
 from rich import progress as rich_progress
@@ -47,7 +46,7 @@ class Progress:
             )
             self._task = self._bar.add_task("scoring", total=self._cases, rates="compiling")
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Progress:
         if self._bar is not None:
             self._bar.start()
         return self
