@@ -60,8 +60,8 @@ def cluster_bootstrap_interval(correct: Sequence[bool], clusters: Sequence[Hasha
     count = len(members)
     if count < 2 or count == len(correct):
         return None
-    sizes = np.array([len(outcomes) for outcomes in members.values()])
-    successes = np.array([sum(outcomes) for outcomes in members.values()])
+    sizes = np.array([len(outcomes) for outcomes in members.values()], float)
+    successes = np.array([sum(outcomes) for outcomes in members.values()], float)
     rng = np.random.Generator(np.random.PCG64(BOOTSTRAP_SEED))
     accuracies = np.empty(BOOTSTRAP_RESAMPLES)
     for i in range(BOOTSTRAP_RESAMPLES):

@@ -203,7 +203,7 @@ def _round_up(number: int, multiple: int) -> int:
 
 
 def _check_longest(forest: Forest, longest: int) -> None:
-    leaf = int(forest.lengths.argmax())
+    leaf = int(np.argmax(forest.lengths))
     if forest.lengths[leaf] > longest:
         request = forest.requests[forest.order[leaf]]
         raise PlanError(
@@ -234,7 +234,7 @@ def _pack(sizes: np.ndarray, lengths: np.ndarray) -> dict[int, list[list[int]]]:
         else:
             fits = lengths // size
             shares = np.where(fits > 0, costs / np.maximum(fits, 1), np.inf)
-            left, row = int(lengths[shares.argmin()]), len(rows)
+            left, row = int(lengths[np.argmin(shares)]), len(rows)
             rows.append([int(piece)])
         if left - size >= smallest:
             bisect.insort(open_rows, (left - size, row))
