@@ -181,8 +181,8 @@ class GgufTensors:
         info = self._infos[name]
         kind = self._gguf.GGMLQuantizationType(info.kind)
         row_bytes = self._stored_shape(info)[-1]
-        stored = np.fromfile(self._path, np.uint8, math.prod(self._stored_shape(info)), offset=info.offset)
-        stored = stored.reshape(-1, row_bytes)
+        flat = np.fromfile(self._path, np.uint8, math.prod(self._stored_shape(info)), offset=info.offset)
+        stored = flat.reshape(-1, row_bytes)
         array = np.empty((len(stored), info.shape[-1]), np.float32)
         # Some rows at a time: `dequantize` keeps its result twice while it puts it together.
         step = max(1, _DEQUANTISED_BYTES // row_bytes)

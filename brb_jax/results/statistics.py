@@ -60,13 +60,13 @@ def cluster_bootstrap_interval(correct: Sequence[bool], clusters: Sequence[Hasha
     count = len(members)
     if count < 2 or count == len(correct):
         return None
-    sizes = np.array([len(outcomes) for outcomes in members.values()], float)
-    successes = np.array([sum(outcomes) for outcomes in members.values()], float)
+    sizes = np.array([len(outcomes) for outcomes in members.values()])
+    successes = np.array([sum(outcomes) for outcomes in members.values()])
     rng = np.random.Generator(np.random.PCG64(BOOTSTRAP_SEED))
     accuracies = np.empty(BOOTSTRAP_RESAMPLES)
     for i in range(BOOTSTRAP_RESAMPLES):
         drawn = rng.integers(count, size=count)
-        accuracies[i] = successes[drawn].sum() / sizes[drawn].sum()
+        accuracies[i] = float(successes[drawn].sum()) / float(sizes[drawn].sum())
     low, high = np.percentile(accuracies, [2.5, 97.5])
     return [float(low), float(high)]
 
