@@ -15,7 +15,7 @@ selection=()
 if [ "${1:-}" = --without-reference ]; then
   shift
   extras=test-core
-  selection=(-m "not reference and not real_model")
+  selection=(-m "not reference and not real_model" --ignore=tests/reference)
 fi
 environment=.venv-test-$("${PYTHON:-python3}" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-$extras
 make_environment "$environment" "$extras"
