@@ -12,7 +12,10 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "true"
 
 # Arrays are held to the shapes that annotations state.
-jaxtyping.install_import_hook(["brb_jax.models", "brb_jax.scoring"], "beartype.beartype")
+jaxtyping.install_import_hook(
+    ["brb_jax.models.attention", "brb_jax.models.decoder", "brb_jax.models.rotary", "brb_jax.scoring"],
+    "beartype.beartype",
+)
 
 
 @pytest.fixture(scope="session")
