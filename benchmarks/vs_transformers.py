@@ -37,14 +37,14 @@ Scores = list[list[float]]
 
 
 def write_workload(name: str, folder: Path) -> Path:
-    """One benchmark file: `separate` has 4-option cases of some 1,600 context tokens, `shared` 16 questions on one."""
+    """One benchmark file: `separate` has 4-option cases of about 1,600 context tokens, `shared` 16 questions on one of 1,200."""
     from brb_jax.generator.file import write_file
     from brb_jax.generator.spec import FileSpec
 
     if name == "separate":
-        spec = FileSpec(domain="words", task="MemoryCom", k=2, m=92, cases=_CASES.value)
+        spec = FileSpec(domain="words", task="MemoryCom", k=2, m=94, cases=_CASES.value)
     else:
-        spec = FileSpec(domain="words", task="MemoryRet", m=75, cases=16, questions_per_context=16)
+        spec = FileSpec(domain="words", task="MemoryRet", m=84, cases=16, questions_per_context=16)
     return Path(write_file(folder / name, spec))
 
 
