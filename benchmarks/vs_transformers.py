@@ -27,7 +27,7 @@ from brb_jax.data.prompt import render
 from brb_jax.data.reader import read_cases
 
 _GGUF = flags.DEFINE_string("gguf", "quickstart/smollm2-135m.gguf", "The model, as both sides can read it.")
-_CASES = flags.DEFINE_integer("cases", 4, "Cases of the workload without shared contexts.", 1)
+_CASES = flags.DEFINE_integer("cases", 3, "Cases of the workload without shared contexts.", 1)
 _ROUNDS = flags.DEFINE_integer("rounds", 3, "How often each side scores everything, in turn.", 1)
 _WORKLOADS = flags.DEFINE_list("workloads", ["separate", "shared"], "Which to run.")
 _SIDE = flags.DEFINE_enum("side", None, ["jax", "torch"], "Internal: score --data and print JSON.")
@@ -37,14 +37,14 @@ Scores = list[list[float]]
 
 
 def write_workload(name: str, folder: Path) -> Path:
-    """One benchmark file: `separate` has 4-option cases of about 1,600 context tokens, `shared` 16 questions on one of 1,200."""
+    """One benchmark file: `separate`, 4-option cases of about 1,600 context tokens; `shared`, 16 questions on 1,200."""
     from brb_jax.generator.file import write_file
     from brb_jax.generator.spec import FileSpec
 
     if name == "separate":
-        spec = FileSpec(domain="words", task="MemoryCom", k=2, m=94, cases=_CASES.value)
+        spec = FileSpec(domain="words", task="MemoryCom", k=2, m=93, cases=_CASES.value)
     else:
-        spec = FileSpec(domain="words", task="MemoryRet", m=84, cases=16, questions_per_context=16)
+        spec = FileSpec(domain="words", task="MemoryRet", m=82, cases=16, questions_per_context=16)
     return Path(write_file(folder / name, spec))
 
 
