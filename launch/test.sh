@@ -4,7 +4,7 @@
 #   bash launch/test.sh                        everything
 #   PYTHON=python3.13 bash launch/test.sh      the same under another Python (and the JAX that pip resolves for it)
 #   bash launch/test.sh --without-reference    only what needs neither torch nor a downloaded model
-#   bash launch/test.sh tests/tokens -k bos    what follows goes to pytest
+#   bash launch/test.sh tests/tokens -k bos    what follows goes to pytest (-n 0 -s shows what tests print)
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$root/launch/environment.sh"
@@ -24,4 +24,4 @@ python=$environment/bin/python
 "$python" -m ruff check .
 "$python" -m ruff format --check .
 "$python" -m mypy
-"$python" -m pytest "${selection[@]}" "$@"
+"$python" -m pytest --numprocesses=2 --dist=loadfile "${selection[@]}" "$@"

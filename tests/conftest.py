@@ -5,6 +5,7 @@ from pathlib import Path
 
 import jaxtyping
 import pytest
+from filelock import FileLock
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
@@ -25,6 +26,8 @@ def demo_models() -> Path:
 
     cache = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "brb_jax" / "demo"
     folder = Path(os.environ.get("BRB_DEMO_MODELS", cache))
-    for name in DEMOS:
-        fetch(name, folder / f"{name}.gguf")
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "fetching.lock"):  # of several test processes, one fetches
+        for name in DEMOS:
+            fetch(name, folder / f"{name}.gguf")
     return folder

@@ -61,22 +61,24 @@ def generated_cases() -> list[Case]:
     return [case for spec in specs for case in generate_cases(spec)]
 
 
-# How far sharing and the mesh may move a score. The goal is 2e-4 for both; Gemma 3 270M does not meet it yet: its own
-# distance from torch is 4e-4, and what sharing changes is of that size. It is held to the bound against torch alone.
-@pytest.mark.parametrize(("name", "invariance"), [("smollm2-135m", 2e-4), ("gemma-3-270m", 1e-3)])
-def test_every_option_within_1e_3_nat(name, invariance, demo_models):
+@pytest.mark.parametrize("name", ["smollm2-135m", "gemma-3-270m"])
+def test_every_option_within_1e_3_nat(name, demo_models):
     cases = prose_cases() + generated_cases()
     gguf = demo_models / f"{name}.gguf"
     reference_tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
     reference = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32).eval()
-    expected = []
+    asked = []
     for case in cases:
         rendered = render(case)
         for text in rendered.continuations:
             encoding = reference_tokenizer(rendered.prompt + text, return_offsets_mapping=True)
             ends = [end for _, end in encoding["offset_mapping"]]
-            scored_from = next(i for i, end in enumerate(ends) if end > len(rendered.prompt))
-            expected.append(logprob(reference, encoding["input_ids"], max(scored_from, 1)))
+            scored_from = max(next(i for i, end in enumerate(ends) if end > len(rendered.prompt)), 1)
+            asked.append((encoding["input_ids"], scored_from))
+    expected = np.array([logprob(reference, *ids) for ids in asked])
+    reference.double()
+    long = np.array([i for i, (ids, _) in enumerate(asked) if len(ids) > 1_000])
+    exact = np.array([logprob(reference, *asked[i]) for i in long])
     del reference
 
     checkpoint = open_checkpoint(gguf)
@@ -99,9 +101,20 @@ def test_every_option_within_1e_3_nat(name, invariance, demo_models):
         difference = np.abs(found - expected).max()
         print(f"{name}, sharing={sharing}: {len(requests)} options, at most {difference:.1e} nat from torch")
         assert difference < 1e-3
-    assert np.abs(scores["tree"] - scores["none"]).max() < invariance
+    moved = np.abs(scores["tree"] - scores["none"])
+    assert np.delete(moved, long).max() < 2e-4
+    # Float32 itself is no closer to float64 on Gemma's long contexts, whose activations reach thousands: 4e-4 nat in
+    # torch. Sums in two orders cannot be asked to differ by less than that; on SmolLM2 they are, and do.
+    float32_error = np.abs(expected[long] - exact).max()
+    ours = np.abs(scores["tree"][long] - exact).max()
+    print(
+        f"{name}, {len(long)} options over 1,000 tokens: from float64 torch, float32 torch {float32_error:.1e}, "
+        f"brb_jax {ours:.1e} nat; sharing moves them by {moved[long].max():.1e}, "
+        f"the others by {np.delete(moved, long).max():.1e}"
+    )
+    assert moved[long].max() < max(2e-4, 2 * float32_error)
 
     short = [i for i, request in enumerate(requests) if len(request.ids) < 250]
     meshed = load_model(checkpoint, "float32", make_mesh({"data": 2, "fsdp": 2, "tensor": 2}))
     again = logprobs(meshed, [requests[i] for i in short], buckets=[256], batch_tokens=512)
-    assert np.abs(again - scores["tree"][short]).max() < invariance
+    assert np.abs(again - scores["tree"][short]).max() < 2e-4
