@@ -31,6 +31,7 @@ class RunConfig:
     overlong: Literal["skip", "truncate_left"] = "skip"
     on_bad_case: Literal["fail", "skip"] = "fail"
     limit: int | None = None
+    baseline_seed: int = 0
     dtype: Literal["float32", "bfloat16"] = "float32"
     sharing: Literal["tree", "case", "none"] = "tree"
     buckets: tuple[int, ...] | None = None

@@ -19,7 +19,8 @@ from brb_jax.config import RunConfig, RunError
 _MODEL = flags.DEFINE_string(
     "model",
     None,
-    "Required. A converted directory, a Hugging Face directory or Hub id, or a .gguf file.",
+    "Required. A converted directory, a Hugging Face directory or Hub id, a .gguf file, or baseline:solver, "
+    "baseline:nearest, baseline:prerevision or baseline:random.",
     required=True,
 )
 _DATA = flags.DEFINE_list(
@@ -48,6 +49,7 @@ _ON_BAD_CASE: flags.FlagHolder[Any] = flags.DEFINE_enum(
     "on_bad_case", "fail", ["fail", "skip"], "Faulty cases: stop, or leave out and count."
 )
 _LIMIT = flags.DEFINE_integer("limit", None, "Evaluate the first so many cases only.", 0)
+_BASELINE_SEED = flags.DEFINE_integer("baseline_seed", 0, "Another seed, another baseline:random.")
 
 _DTYPE: flags.FlagHolder[Any] = flags.DEFINE_enum(
     "dtype", "float32", ["float32", "bfloat16"], "Of parameters and matrix operands."
@@ -92,6 +94,7 @@ def config_from_flags() -> RunConfig:
         overlong=_OVERLONG.value,
         on_bad_case=_ON_BAD_CASE.value,
         limit=_LIMIT.value,
+        baseline_seed=_BASELINE_SEED.value,
         dtype=_DTYPE.value,
         sharing=_SHARING.value,
         buckets=tuple(_integer("buckets", "512,1024", item, 1) for item in _BUCKETS.value) or None,
@@ -125,6 +128,7 @@ def main() -> None:
     # Imported here, so that --help and a mistyped flag need not wait for JAX.
     import jax
 
+    from brb_jax import baselines
     from brb_jax.checkpoints import CheckpointError
     from brb_jax.data.fault import DataError
     from brb_jax.results.journal import JournalError
@@ -138,12 +142,15 @@ def main() -> None:
         jax.config.update("jax_compilation_cache_dir", str(Path(_COMPILATION_CACHE.value).expanduser()))
     try:
         config = config_from_flags()
+        if _DISTRIBUTED.value and baselines.named(config.model):
+            raise RunError(f"--distributed: {config.model} runs in one process; leave the flag out")
         if _DISTRIBUTED.value:
             join_processes(Processes(_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value))
         evaluate(config)
         if _DISTRIBUTED.value:
             leave_processes()
     except (
+        baselines.BaselineError,
         CheckpointError,
         DataError,
         EncodingError,

@@ -47,6 +47,17 @@ def scoring_fingerprint(
     }
 
 
+def baseline_fingerprint(config: RunConfig, dataset: Dataset) -> dict[str, Any]:
+    """What a baseline's choices depend on."""
+    return {
+        "model": config.model,
+        "dataset": dataset.fingerprint,
+        "on_bad_case": config.on_bad_case,
+        "limit": config.limit,
+        "baseline_seed": config.baseline_seed,
+    }
+
+
 def record(
     config: RunConfig,
     dataset: Dataset,
@@ -61,16 +72,12 @@ def record(
     scored = [case for case in tokenized if case.requests]
     devices = list(mesh.devices.flat)
     return {
-        "written": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "settings": dataclasses.asdict(config),
-        "fingerprint": dict(fingerprint),
+        **_head(config, fingerprint),
         "model": {"source": checkpoint.source, "config": to_json(checkpoint.config)},
         "tokenizer": tokenizer.describe(),
         "first_ids_fed": scored[0].requests[0].ids[:_FIRST_IDS].tolist() if scored else [],
         "dataset": {
-            "files": list(dataset.files),
-            "cases": len(dataset.cases),
-            "skipped": [str(fault) for fault in dataset.skipped],
+            **_dataset(dataset),
             "boundary_rules_differ": sum(case.boundary_differs for case in tokenized),
             "special_token_text": sum(case.special_text for case in tokenized),
         },
@@ -85,8 +92,40 @@ def record(
             "count": len(devices),
             "processes": jax.process_count(),
         },
-        "versions": {
-            "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in _PACKAGES},
-        },
+        "versions": _versions(),
     }
+
+
+def baseline_record(config: RunConfig, dataset: Dataset, fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of a baseline's run, with the keys of `record`: None stands for what a baseline has not."""
+    return {
+        **_head(config, fingerprint),
+        "model": {"source": config.model, "config": None},
+        "tokenizer": None,
+        "first_ids_fed": None,
+        "dataset": {**_dataset(dataset), "boundary_rules_differ": None, "special_token_text": None},
+        "plan": None,
+        "devices": None,
+        "versions": _versions(),
+    }
+
+
+def _head(config: RunConfig, fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "written": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "settings": dataclasses.asdict(config),
+        "fingerprint": dict(fingerprint),
+    }
+
+
+def _dataset(dataset: Dataset) -> dict[str, Any]:
+    return {
+        "files": list(dataset.files),
+        "cases": len(dataset.cases),
+        "skipped": [str(fault) for fault in dataset.skipped],
+    }
+
+
+def _versions() -> dict[str, str]:
+    packages = {name: importlib.metadata.version(name) for name in _PACKAGES}
+    return {"python": platform.python_version(), **packages}

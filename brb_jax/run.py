@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,17 +11,17 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from brb_jax import provenance
+from brb_jax import baselines, provenance
 from brb_jax.checkpoints import Checkpoint, open_checkpoint
 from brb_jax.config import RunConfig, RunError
 from brb_jax.data.case import Case
-from brb_jax.data.reader import read_cases
+from brb_jax.data.reader import Dataset, read_cases
 from brb_jax.models.config import DecoderConfig
 from brb_jax.results import selection, table, writers
 from brb_jax.results.journal import Journal, ScoreKey
-from brb_jax.results.metrics import summarise
+from brb_jax.results.metrics import reference, summarise
 from brb_jax.results.report import prompt_tail, write_report
-from brb_jax.results.sample import OptionScore
+from brb_jax.results.sample import OptionScore, Sample
 from brb_jax.scoring import mesh as meshes
 from brb_jax.scoring.batches import ScoredBatch, score_batches
 from brb_jax.scoring.loglikelihood import LogLikelihood
@@ -44,9 +45,11 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
         What `results.json` holds, on process 0; None on the others.
 
     Raises:
-        DataError, CheckpointError, TokenizerError, EncodingError, PlanError, JournalError, MeshError, RunError,
-            OSError: The input is at fault. Raised before a parameter is loaded.
+        DataError, BaselineError, CheckpointError, TokenizerError, EncodingError, PlanError, JournalError, MeshError,
+            RunError, OSError: The input is at fault. Raised before a parameter is loaded.
     """
+    if (baseline := baselines.named(config.model)) is not None:
+        return evaluate_baseline(config, baseline)
     with meshes.together():
         dataset = read_cases(config.data, on_bad_case=config.on_bad_case, limit=config.limit)
         checkpoint = open_checkpoint(config.model)
@@ -88,17 +91,46 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
         selection.sample(case, tokens, _option_scores(case, tokens, scores), config.selection)
         for case, tokens in zip(dataset.cases, tokenized, strict=True)
     ]
-    results = summarise(samples, config.selection, skipped=dataset.skipped_cases)
     run = provenance.record(config, dataset, checkpoint, tokenizer, tokenized, batches, mesh, fingerprint)
+    return publish(config, dataset, samples, summarise(samples, config.selection, dataset.skipped_cases), run)
+
+
+def evaluate_baseline(config: RunConfig, name: str) -> dict[str, Any]:
+    """The same of a baseline, which needs neither tokenizer nor device, and is quick enough to begin anew each time."""
+    dataset = read_cases(config.data, on_bad_case=config.on_bad_case, limit=config.limit)
+    choices = baselines.choices(name, dataset.cases, config.baseline_seed)
+    fingerprint = provenance.baseline_fingerprint(config, dataset)
+    # Nothing is written to the journal: it is opened to keep other evaluations out of the directory.
+    with Journal.open(config.directory / "journal", fingerprint):
+        samples = [selection.chosen(case, choices[case.case_id]) for case in dataset.cases]
+        results = summarise(samples, None, dataset.skipped_cases)
+        return publish(config, dataset, samples, results, provenance.baseline_record(config, dataset, fingerprint))
+
+
+def publish(
+    config: RunConfig, dataset: Dataset, samples: Sequence[Sample], results: dict[str, Any], run: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Writes the run's files and prints its tables, the baselines' accuracies beside the run's own."""
+    results["baselines"] = {
+        name: reference(samples, labels, dataset.skipped_cases)
+        for name, labels in baselines.references(dataset.cases, config.baseline_seed).items()
+        if labels
+    }
     out = config.directory
     writers.write_json(out / "run.json", run)
     writers.write_samples(out / "samples.jsonl", samples)
     writers.write_json(out / "results.json", results)
     write_report(
-        out / "report.html", results, samples, run, {case.case_id: prompt_tail(case) for case in dataset.cases}
+        out / "report.html",
+        results,
+        samples,
+        run,
+        {case.case_id: prompt_tail(case) for case in dataset.cases},
+        {f"{baselines.PREFIX}{name}": row for name, row in results["baselines"].items()},
     )
     table.print_tables(results)
-    say(f"written: {out / 'report.html'}, and results.json, samples.jsonl and run.json beside it")
+    # Not `say`, which asks JAX which process this is: a baseline leaves the devices alone.
+    print(f"written: {out / 'report.html'}, and results.json, samples.jsonl and run.json beside it", file=sys.stderr)
     return results
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,13 @@ SIMILAR_TYPES = {"retrieval_similar", "surface_similar"}
 
 
 def summarise(
-    samples: Sequence[Sample], selection: Selection = "logprob", skipped: Sequence[FileName] = ()
+    samples: Sequence[Sample], selection: Selection | None = "logprob", skipped: Sequence[FileName] = ()
 ) -> dict[str, Any]:
     """Everything `results.json` holds, as strict JSON values.
 
     Args:
         samples: The run's samples.
-        selection: The rule the samples' predictions follow; recorded only.
+        selection: The rule the samples' predictions follow, None of a baseline's; recorded only.
         skipped: The file of each case that was left out for a fault, once a case. Counted only.
 
     Returns:
@@ -53,15 +53,49 @@ def summarise(
     }
 
 
-def _cells(dimensions: Sequence[str], samples: Sequence[Sample], skipped: Sequence[FileName]) -> list[dict[str, Any]]:
-    """A cell for every combination of the dimensions' values that occurs."""
+def reference(samples: Sequence[Sample], labels: Mapping[str, str], skipped: Sequence[FileName] = ()) -> dict[str, Any]:
+    """How another reader does on the cases that count in `summarise`.
+
+    Args:
+        samples: The run's samples.
+        labels: What the other chooses, by `case_id`; without the cases it cannot read.
+        skipped: As in `summarise`.
+
+    Returns:
+        `overall` and `by`, as in `summarise`, of cells with `cases`, the number of `ok` cases; `answered`, of how many
+        of them `labels` has a choice; and `accuracy`, None unless that is all of them.
+    """
+
+    def cell(members: Sequence[Sample], _: int) -> dict[str, Any]:
+        ok = [sample for sample in members if sample.status == "ok"]
+        answered = sum(sample.case_id in labels for sample in ok)
+        correct = sum(labels.get(sample.case_id) == sample.answer for sample in ok)
+        return {
+            "cases": len(ok),
+            "answered": answered,
+            "accuracy": ratio(correct, len(ok)) if answered == len(ok) else None,
+        }
+
+    return {
+        "overall": cell(samples, len(skipped)),
+        "by": {dimension: _cells((dimension,), samples, skipped, cell) for dimension in DIMENSIONS},
+    }
+
+
+def _cells(
+    dimensions: Sequence[str],
+    samples: Sequence[Sample],
+    skipped: Sequence[FileName],
+    cell: Callable[[Sequence[Sample], int], dict[str, Any]] | None = None,
+) -> list[dict[str, Any]]:
+    """A cell, by default as `_cell` makes it, for every combination of the dimensions' values that occurs."""
     groups: dict[tuple, tuple[list[Sample], list[FileName]]] = {}
     for sample in samples:
         groups.setdefault(tuple(getattr(sample, d) for d in dimensions), ([], []))[0].append(sample)
     for name in skipped:
         groups.setdefault(tuple(getattr(name, d) for d in dimensions), ([], []))[1].append(name)
     return [
-        dict(zip(dimensions, values, strict=True)) | _cell(members, len(left_out))
+        dict(zip(dimensions, values, strict=True)) | (cell or _cell)(members, len(left_out))
         for values, (members, left_out) in sorted(groups.items(), key=lambda group: _order(group[0]))
     ]
 
@@ -90,14 +124,16 @@ def _cell(samples: Sequence[Sample], skipped: int) -> dict[str, Any]:
             offered.
         retrieval_bias: Share of predictions of the similar option, where one is offered.
         labels: How often each label was predicted, and was the answer.
-        margin: Mean log-probability of the correct option minus that of the best wrong one, in nats.
+        margin: Mean log-probability of the correct option minus that of the best wrong one, in nats; None of a
+            baseline's choices, which have no scores.
         calibration: See `statistics.Calibration`; of the softmax over the options' log-probabilities,
-            whatever the selection rule.
+            whatever the selection rule. None as the margin.
     """
     ok = [sample for sample in samples if sample.status == "ok"]
     correct = [sample.prediction == sample.answer for sample in ok]
     status = Counter(sample.status for sample in samples)
     credits = [_tie_credit(sample) for sample in ok]
+    scored = [sample for sample in ok if _logprobs(sample)]
     return {
         "cases": len(samples) + skipped,
         "ok": len(ok),
@@ -119,8 +155,8 @@ def _cell(samples: Sequence[Sample], skipped: int) -> dict[str, Any]:
         "update_rate": _update_rate(ok),
         "retrieval_bias": _retrieval_bias(ok),
         "labels": _labels(ok),
-        "margin": float(np.mean([_margin(sample) for sample in ok])) if ok else None,
-        "calibration": _calibration(ok),
+        "margin": float(np.mean([_margin(sample) for sample in scored])) if scored else None,
+        "calibration": _calibration(scored),
     }
 
 
@@ -191,11 +227,11 @@ def _labels(ok: Sequence[Sample]) -> dict[str, dict[str, int]]:
     return {label: {"predicted": predicted[label], "answer": answers[label]} for label in labels}
 
 
-def _calibration(ok: Sequence[Sample]) -> dict[str, Any] | None:
+def _calibration(scored: Sequence[Sample]) -> dict[str, Any] | None:
     result = statistics.calibration(
-        [_logprobs(sample) for sample in ok],
-        [_index(sample, sample.answer) for sample in ok],
-        [_index(sample, sample.predictions["logprob"]) for sample in ok],
+        [_logprobs(sample) for sample in scored],
+        [_index(sample, sample.answer) for sample in scored],
+        [_index(sample, sample.predictions["logprob"]) for sample in scored],
     )
     return None if result is None else dataclasses.asdict(result)
 

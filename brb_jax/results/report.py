@@ -39,9 +39,11 @@ def write_report(
         path: The file to write.
         results: From `metrics.summarise`.
         samples: The samples the results were made from.
-        run: What `run.json` holds. `settings`, `devices` and `written` head the page; all of it is at the end.
+        run: What `run.json` holds. `settings`, `devices` and `written` head the page (of a baseline, which has no
+            devices, only the settings that concern it); all of it is at the end.
         prompt_tails: By case id, the end of the prompt; see `prompt_tail`.
-        references: By name, the results of other readers of the same cases (the baselines), shown beside.
+        references: By name, how other readers (the baselines) do on the same cases, shown beside; each from
+            `metrics.reference`.
     """
     shown = choose_cases(samples)
     environment = jinja2.Environment(
@@ -113,9 +115,8 @@ def _case_record(sample: Sample, tail: str) -> dict[str, Any]:
 
 def _facts(run: Mapping[str, Any]) -> dict[str, str]:
     settings, devices = run["settings"], run["devices"]
-    return {
-        "data": ", ".join(settings["data"]),
-        **{name: settings[name] for name in ("selection", "dtype", "boundary", "bos", "overlong")},
-        "devices": f"{devices['count']} × {devices['kind']}",
-        "written": run["written"],
-    }
+    facts = {"data": ", ".join(settings["data"])}
+    if devices is not None:
+        facts |= {name: settings[name] for name in ("selection", "dtype", "boundary", "bos", "overlong")}
+        facts["devices"] = f"{devices['count']} × {devices['kind']}"
+    return {**facts, "written": run["written"]}

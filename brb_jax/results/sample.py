@@ -22,7 +22,7 @@ class OptionScore:
 
 @dataclasses.dataclass(frozen=True)
 class OptionResult:
-    """An option with its score. The four last fields are None where the case was not scored (`overlong`).
+    """An option with its score. The four last fields are None where nothing was scored (`overlong`; a baseline).
 
     Attributes:
         bytes: UTF-8 length of `text`.
@@ -48,7 +48,8 @@ class Sample:
         options: In the case's order.
         tied: Labels that share the best score with the prediction, itself included; empty without a tie.
         predictions: The label each selection rule picks (`logprob`, `ppl`, `bytes`), for accuracies side by
-            side; empty unless `status` is `ok`.
+            side; empty unless `status` is `ok`. All are the choice of a baseline, which has no scores.
+        context_tokens: None for a baseline, which has no tokens.
         context_id: A hash of the case's context: cases that share a context share it.
     """
 
@@ -64,7 +65,7 @@ class Sample:
     chosen_type: str | None
     status: Literal["ok", "overlong", "error"]
     note: str | None
-    context_tokens: int
+    context_tokens: int | None
     options: tuple[OptionResult, ...]
     tied: tuple[str, ...]
     predictions: dict[str, str]

@@ -73,6 +73,35 @@ def sample(
     )
 
 
+def chosen(case: Case, label: str) -> Sample:
+    """Records the outcome of a case that was answered without scores, by a baseline: every rule gives its choice.
+
+    Args:
+        case: The case.
+        label: Of the option chosen.
+    """
+    [choice] = [option for option in case.options if option.label == label]
+    return Sample(
+        case_id=case.case_id,
+        domain=case.domain,
+        task=case.task,
+        k=case.k,
+        edit_k=case.edit_k,
+        m=case.m,
+        answer=case.answer,
+        prediction=label,
+        correct=label == case.answer,
+        chosen_type=choice.type,
+        status="ok",
+        note=None,
+        context_tokens=None,
+        options=tuple(option_result(option, None) for option in case.options),
+        tied=(),
+        predictions=dict.fromkeys(RULES, label),
+        context_id=context_id(case.context),
+    )
+
+
 @functools.lru_cache(maxsize=64)
 def context_id(context: str) -> str:
     """Equal for equal contexts only. Cached, for many cases may share one long context."""

@@ -18,7 +18,7 @@ def print_tables(results: Mapping[str, Any], file: IO[str] | None = None) -> Non
     """Prints accuracy by task, kinds of error, and what MemoryRev says about updating.
 
     Args:
-        results: From `metrics.summarise`.
+        results: What `results.json` holds: from `metrics.summarise`, with `baselines` or without.
         file: Where to; standard output by default. At most 100 columns are used, and colours only on a
             terminal.
     """
@@ -26,9 +26,11 @@ def print_tables(results: Mapping[str, Any], file: IO[str] | None = None) -> Non
     console = Console(file=file, highlight=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     console.print(_accuracy_table(results))
+    if results.get("baselines"):
+        console.print(_baseline_table(results))
     if results["overall"]["wrong_types"]:
         console.print(_wrong_type_table(results))
-    console.print(_sentences(results["overall"]))
+    console.print(_sentences(results))
 
 
 def percent(share: float | None) -> str:
@@ -64,7 +66,8 @@ def excluded(cell: Mapping[str, Any]) -> str:
 
 
 def _accuracy_table(results: Mapping[str, Any]) -> Table:
-    table = _table(f"Accuracy by task (selection: {results['selection']})")
+    rule = results["selection"]
+    table = _table(f"Accuracy by task (selection: {rule})" if rule else "Accuracy by task")
     for column in ("cases", "accuracy", "95 % interval", "chance", "tied"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("excluded")
@@ -84,6 +87,18 @@ def _accuracy_row(cell: Mapping[str, Any]) -> list[str]:
         str(cell["tied"]),
         excluded(cell),
     ]
+
+
+def _baseline_table(results: Mapping[str, Any]) -> Table:
+    table = _table("Accuracy of the baselines on the same cases")
+    baselines = results["baselines"]
+    for name in baselines:
+        table.add_column(name, justify="right", no_wrap=True)
+    for place, cell in enumerate(results["by"]["task"]):
+        table.add_row(cell["task"], *(percent(row["by"]["task"][place]["accuracy"]) for row in baselines.values()))
+    table.add_section()
+    table.add_row("all", *(percent(row["overall"]["accuracy"]) for row in baselines.values()))
+    return table
 
 
 def _wrong_type_table(results: Mapping[str, Any]) -> Table:
@@ -106,7 +121,8 @@ def _wrong_type_table(results: Mapping[str, Any]) -> Table:
     return table
 
 
-def _sentences(overall: Mapping[str, Any]) -> str:
+def _sentences(results: Mapping[str, Any]) -> str:
+    overall = results["overall"]
     update, bias = overall["update_rate"], overall["retrieval_bias"]
     lines = []
     if update["correct"] + update["old_rule"]:
@@ -119,8 +135,9 @@ def _sentences(overall: Mapping[str, Any]) -> str:
             f"Retrieval bias: the similar option was chosen in {percent(bias['share'])} "
             f"of {bias['offered']} cases ({percent(bias['random_share'])} at random)."
         )
-    rules = overall["accuracy_by_rule"].items()
-    lines.append("Accuracy by selection rule: " + ", ".join(f"{rule} {percent(a)}" for rule, a in rules) + ".")
+    if results["selection"]:
+        rules = overall["accuracy_by_rule"].items()
+        lines.append("Accuracy by selection rule: " + ", ".join(f"{rule} {percent(a)}" for rule, a in rules) + ".")
     return "\n".join(lines)
 
 

@@ -66,6 +66,15 @@ def test_results_count_what_the_samples_say(directory):
     assert overall["accuracy"] == sum(sample["correct"] for sample in samples) / 22
 
 
+def test_baselines_stand_beside_the_model(directory):
+    # Cases are certified: 4 of MemoryRet, 10 of MemoryCom, and 8 of MemoryRev, where prerevision gives the old rule.
+    baselines = read_json((directory / "results.json").read_text())["baselines"]
+    accuracies = {name: row["overall"]["accuracy"] for name, row in baselines.items()}
+    assert accuracies.pop("random") == pytest.approx(4 / 22 / 3 + 18 / 22 / 4, abs=0.35)
+    assert accuracies == {"solver": 1.0, "nearest": 0.0, "prerevision": 14 / 22}
+    assert "baseline:prerevision" in (directory / "report.html").read_text()
+
+
 def test_run_record(directory, models, sources):
     run = read_json((directory / "run.json").read_text())
     assert run["settings"]["model"] == str(models["llama"]) and run["settings"]["sharing"] == "tree"
