@@ -50,9 +50,9 @@ def ranked(context: str, query: str) -> list[Shown]:
     with the most parts in common in any order; then those shown later. Parts are words, numbers and punctuation marks,
     or characters where the query is a single word.
     """
-    head, asked = _headed(_asked(query))
-    characters = len(_PART.findall(asked)) < 2
-    parts = _parts(asked, characters)
+    head, text = asked(query)
+    characters = len(_PART.findall(text)) < 2
+    parts = _parts(text, characters)
     counted = Counter(parts)
     # SequenceMatcher keeps what it learns of its second sequence.
     matcher = difflib.SequenceMatcher(None, "", parts, autojunk=False)
@@ -65,11 +65,15 @@ def ranked(context: str, query: str) -> list[Shown]:
     return sorted(shown_examples(context), key=likeness, reverse=True)
 
 
-def _asked(query: str) -> str:
-    """The input that a query asks about: of its last line with nothing behind the arrow, else its last line."""
+def asked(query: str) -> tuple[str, str]:
+    """Head and input that a query asks about: of its last line with nothing behind the arrow, else its last line.
+
+    >>> asked("zorav: lark jade ->")
+    ('zorav', 'lark jade')
+    """
     lines = [line.strip() for line in query.splitlines() if line.strip()]
     open_ended = [match["input"] for line in lines if (match := _ASKED.fullmatch(line))]
-    return (open_ended or lines or [""])[-1]
+    return _headed((open_ended or lines or [""])[-1])
 
 
 def _headed(text: str) -> tuple[str, str]:

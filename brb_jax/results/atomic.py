@@ -22,7 +22,7 @@ def write_text(path: epath.PathLike, text: str) -> None:
         epath.Path(path).write_text(text)
         return
     target = pathlib.Path(os.fspath(path))
-    aside = target.with_name(target.name + ".tmp")
+    aside = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     with aside.open("w", encoding="utf-8", newline="\n") as file:
         file.write(text)
         file.flush()
