@@ -243,4 +243,5 @@ def _wait(state: tenacity.RetryCallState) -> float:
     error = state.outcome.exception() if state.outcome else None
     if isinstance(error, _AgainError) and error.wait is not None:
         return error.wait
-    return float(tenacity.wait_exponential_jitter(FIRST_WAIT, max=LONGEST_WAIT, jitter=FIRST_WAIT)(state))
+    wait = tenacity.wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + tenacity.wait_random(0, FIRST_WAIT)
+    return float(wait(state))

@@ -11,7 +11,7 @@ from brb_jax.generator.draws import Draws
 from brb_jax.generator.options.shape import BOOLEANS, FORMATS, Atom, atoms
 from brb_jax.generator.surface import shown_examples
 
-_TRIES = 60
+_TRIES = 40
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import re
 from collections.abc import Callable
 from typing import Literal, cast
@@ -43,6 +44,7 @@ class Atom:
     start: int
 
 
+@functools.lru_cache(maxsize=4096)
 def atoms(text: str) -> tuple[Atom, ...]:
     """The typed pieces of a text, in order. What looks like a date or time but is none is read as numbers and words.
 
@@ -61,6 +63,7 @@ def atoms(text: str) -> tuple[Atom, ...]:
     return tuple(found)
 
 
+@functools.lru_cache(maxsize=4096)
 def pattern(text: str) -> str:
     """The text with every typed piece replaced by its kind: equal for texts of one shape.
 
@@ -75,11 +78,13 @@ def pattern(text: str) -> str:
     return "".join((*parts, text[end:]))
 
 
+@functools.lru_cache(maxsize=4096)
 def date_formats(text: str) -> frozenset[str]:
     """The ways to read a text as a date; empty if it is none."""
     return frozenset(form for form in _DATES if _reads(text, form))
 
 
+@functools.lru_cache(maxsize=4096)
 def time_formats(text: str) -> frozenset[str]:
     """The ways to read a text as a time of day; empty if it is none."""
     return frozenset(form for form in _TIMES if _reads(text, form))
