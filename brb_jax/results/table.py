@@ -90,7 +90,7 @@ def _accuracy_row(cell: Mapping[str, Any]) -> list[str]:
 
 
 def _baseline_table(results: Mapping[str, Any]) -> Table:
-    table = _table("Accuracy of the baselines on the same cases")
+    table = _table("Accuracy of the baselines")
     baselines = results["baselines"]
     for name in baselines:
         table.add_column(name, justify="right", no_wrap=True)

@@ -90,7 +90,7 @@ def test_random_options_start_from_any_option_of_the_form():
     right, similar = "11111111", "22222222"
     starts = Counter()
     for number in range(60):
-        asked = question(right, f"a: 10 -> {similar}\n", "a: 20 ->", number=number)
+        asked = question(right, f"a: 10 -> {similar}\nb: 3 -> 34567890\n", "a: 20 ->", number=number)
         random = make_options(asked, 0, None).texts["random_wrong"]
         starts["right" if random.count("1") >= 7 else "similar" if random.count("2") >= 7 else "none"] += 1
     assert starts["none"] == 0 and 15 < starts["right"] < 45

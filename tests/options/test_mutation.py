@@ -90,16 +90,36 @@ def test_taken_texts_are_avoided():
 
 
 def test_what_examples_show_is_avoided_if_it_can_be():
-    shown = "".join(f"x -> {digit}\n" for digit in range(9))
-    assert set(many("4", context=shown, number=20)) == {"9"}
-    everything = shown + "x -> 9\n"
-    assert None not in many("4", context=everything, number=20)
+    # In one place: 31 and 20 are shown, 30 and 21 are not.
+    assert set(many("31", context="x -> 31\nx -> 20\nx -> 30\n")) == {"21"}
+    assert set(many("31", context="x -> 31\nx -> 20\nx -> 30\nx -> 21\n")) == {"21", "30"}
 
 
 def test_pieces_that_differ_go_on_differing():
     for value in many("0 1 2 3 4 5 6 7 8"):
         assert len(set(value.split())) == 9
     assert any(len(set(value.split())) < 3 for value in many("0 0 1"))
+
+
+@pytest.mark.parametrize(
+    ("text", "outputs", "values"),
+    [
+        # A grid of zeros and ones stays one, even if its neighbours are shown.
+        ("0 1 / 0 0", ["0 1 / 1 0", "1 1 / 0 0"], {"0 1 / 1 0", "1 1 / 0 0"}),
+        # Keys stay, values change.
+        ("size=9; name=moss", ["size=3; name=kite", "size=4; name=lark"], None),
+        # Digits that stand in the same place elsewhere.
+        ("20", ["31", "42", "5"], {"30", "40", "21", "22"}),
+        # Another count of elements says nothing of this one's places.
+        ("[7, 7]", ["[8, 9]", "[1, 2, 3]"], {"[8, 7]", "[7, 9]"}),
+    ],
+)
+def test_pieces_are_those_that_stand_in_the_same_place_elsewhere(text, outputs, values):
+    context = "".join(f"x -> {output}\n" for output in outputs)
+    found = set(many(text, context))
+    if values is None:
+        values = {"size=3; name=moss", "size=4; name=moss", "size=9; name=kite", "size=9; name=lark"}
+    assert found == values
 
 
 def test_equal_draws_make_equal_values():
