@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -99,7 +100,9 @@ def _read_file(path: epath.Path) -> tuple[QuestionFile | None, list[Fault]]:
     if not isinstance(raw_cases, list) or not isinstance(metadata, dict):
         form = 'make it an array of cases, or {"metadata": {…}, "cases": […]}'
         return None, [_fault(path, "holds no list of cases, or its metadata is no object", form)]
-    faults = [_fault(path, problem, "correct the metadata") for problem in strict_json.faults(head)]
+    doubled = getattr(document, "doubled", ())
+    faults = [_fault(path, f"the key {key!r} stands twice in one object", "remove one") for key in doubled]
+    faults += [_fault(path, problem, "correct the metadata") for problem in strict_json.faults(head)]
     questions: dict[str, Question] = {}
     for place, raw in enumerate(raw_cases):
         own_id, question, problems = _check_question(raw, name)
@@ -119,7 +122,9 @@ def _check_question(raw: Any, name: FileName) -> tuple[str | None, Question | No
     answer = "x" if problems else raw["answer"]
     labelled = zip("ABCD", TASKS[name.task].option_types, strict=False)
     options = [{"label": label, "text": answer + "-" * i, "type": kind} for i, (label, kind) in enumerate(labelled)]
-    own_id, case, others = check_case({**raw, "options": options, "answer": options[0]["label"]}, name)
+    complete = copy.copy(raw)  # Keeps the marks of `strict_json`.
+    complete.update(options=options, answer=options[0]["label"])
+    own_id, case, others = check_case(complete, name)
     # A fault of the answer is one of every option made of it.
     problems += [
         (problem.replace("its option A", "its answer", 1), remedy)

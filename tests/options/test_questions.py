@@ -95,6 +95,15 @@ def test_files_of_one_name_and_no_files(tmp_path):
     assert faults([]) == ["None: no files were named"]
 
 
-@pytest.mark.parametrize("text", ['[{"id": 1, "id": 2}]', '{"metadata": {"x": NaN}, "cases": []}'])
-def test_json_that_is_none(text, tmp_path):
-    assert faults([write(tmp_path, text)])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[{"id": 1, "id": 2, "context": "", "query": "", "answer": "d"}]', "2: the key 'id' stands twice"),
+        ('{"metadata": {"x": NaN}, "cases": []}', "None: NaN is no JSON number"),
+        ('{"cases": [], "cases": []}', "None: the key 'cases' stands twice"),
+        ("", "None: not JSON"),
+    ],
+)
+def test_json_that_is_none(text, says, tmp_path):
+    [found] = faults([write(tmp_path, text)])
+    assert found.startswith(says)
