@@ -38,7 +38,7 @@ def test_writes_a_file_for_each_domain_and_task(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--domains=birds"], "generate: unknown domain 'birds'; domains are words, digits"),
+        (["--domains=birds"], "generate: unknown domain 'birds'; domains are words, digits, letters, numbers"),
         (["--tasks=Ret"], "generate: unknown task 'Ret'"),
         (["--domains="], "generate: no files to write"),
         (["--k=9"], "generate: MemoryCom with operators=5: k must be between 2 and 5, got 9"),
