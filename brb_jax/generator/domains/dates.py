@@ -26,7 +26,8 @@ _DAY = 24 * 60
 
 
 def _sample(draws: Draws) -> Moment:
-    return Moment(*[draws.choice(drawn) for drawn in _DRAWN])
+    year, month, day, hour, minute = (draws.choice(drawn) for drawn in _DRAWN)
+    return Moment(year, month, day, hour, minute)
 
 
 def _render(moment: Moment) -> str:
@@ -39,7 +40,8 @@ def _parse(text: str) -> Moment:
     if match is None:
         raise ValueError(refusal)
     try:
-        return Moment(*map(int, match.groups()))
+        year, month, day, hour, minute = map(int, match.groups())
+        return Moment(year, month, day, hour, minute)
     except ValueError as error:  # There is no such day or time.
         raise ValueError(refusal) from error
 
@@ -51,7 +53,8 @@ def _parts(moment: Moment) -> tuple[str, ...]:
 def _edit(moment: Moment, place: int, draws: Draws) -> Moment:
     numbers = list(moment.timetuple()[: len(_DRAWN)])
     numbers[place] = draws.choice([number for number in _DRAWN[place] if number != numbers[place]])
-    return Moment(*numbers)
+    year, month, day, hour, minute = numbers
+    return Moment(year, month, day, hour, minute)
 
 
 def _later(minutes: int) -> Callable[[Moment], Moment]:
