@@ -14,6 +14,9 @@ from brb_jax.generator.lines import Definition, Example, Line, Statement, names_
 from brb_jax.generator.names import draw_names
 from brb_jax.generator.spec import FileSpec
 
+_ASKABLE_ATTEMPTS = 10
+_VALUES_TRIED = 6
+
 Heads = tuple[str, ...]
 """The names at the head of an example or a query, in the order they act."""
 
@@ -49,13 +52,15 @@ def draw_context(spec: FileSpec, draws: Draws) -> Context:
     What follows after all else, `spec.distance` examples, counts apart.
     """
     names = draw_names(spec.operators, draws)
-    rules = draws.sample(DOMAINS[spec.domain].operators, spec.operators + (spec.edit_k or 0))
-    operators = dict(zip(names, rules[: spec.operators], strict=True))
     if spec.task == "MemoryRet":
-        return _draw_retained(spec, operators, draws)
+        return _draw_retained(spec, _draw_rules(spec, names, draws), draws)
     if spec.task == "MemoryCom":
-        return _draw_composed(spec, operators, draws)
-    return _draw_revised(spec, operators, rules[spec.operators :], draws)
+        return _draw_composed(spec, names, draws)
+    return _draw_revised(spec, names, draws)
+
+
+def _draw_rules(spec: FileSpec, names: Sequence[str], draws: Draws) -> Rules:
+    return dict(zip(names, draws.sample(DOMAINS[spec.domain].operators, len(names)), strict=True))
 
 
 def _draw_retained(spec: FileSpec, operators: Rules, draws: Draws) -> Context:
@@ -66,17 +71,14 @@ def _draw_retained(spec: FileSpec, operators: Rules, draws: Draws) -> Context:
     return Context(operators, {}, lines, tuple((name,) for name in asked))
 
 
-def _draw_composed(spec: FileSpec, operators: Rules, draws: Draws) -> Context:
+def _draw_composed(spec: FileSpec, names: Sequence[str], draws: Draws) -> Context:
     """Half the examples single, half of compositions other than those to be asked."""
     assert spec.k is not None
-    names = list(operators)
-    # Twice as many as questions: some operators give the same in any order, and cannot be asked about.
-    wanted = 1 if spec.focused else min(2 * spec.questions_per_context, max(1, math.perm(spec.operators, spec.k) // 2))
+    operators: Rules = {}
     askable: list[Heads] = []
-    while len(askable) < wanted:
-        heads = tuple(draws.sample(names, spec.k))
-        if heads not in askable:
-            askable.append(heads)
+    while not askable:
+        operators = _draw_rules(spec, names, draws)
+        askable = _draw_askable(spec, operators, draws)
     m = spec.m - spec.distance
     single = _shown_alone(spec, names, askable[0])
     shown = _deal(single, m - m // 2 if single else 0, draws)
@@ -88,10 +90,36 @@ def _draw_composed(spec: FileSpec, operators: Rules, draws: Draws) -> Context:
     return Context(operators, {}, lines, tuple(askable))
 
 
-def _draw_revised(spec: FileSpec, operators: Rules, new_rules: Sequence[Operator[Any]], draws: Draws) -> Context:
+def _draw_askable(spec: FileSpec, operators: Rules, draws: Draws) -> list[Heads]:
+    """Compositions whose order matters; none if these rules have none."""
+    assert spec.k is not None
+    wanted = 1 if spec.focused else min(2 * spec.questions_per_context, math.comb(len(operators), spec.k))
+    askable: list[Heads] = []
+    for _ in range(_ASKABLE_ATTEMPTS * wanted):
+        heads = tuple(draws.sample(list(operators), spec.k))
+        # Of one order of some names only, so that examples can show another: order is learnt from those.
+        taken = any(set(heads) == set(other) for other in askable)
+        if not taken and _order_matters(spec, [operators[name] for name in heads], draws):
+            askable.append(heads)
+        if len(askable) == wanted:
+            break
+    return askable
+
+
+def _order_matters(spec: FileSpec, program: Sequence[Operator[Any]], draws: Draws) -> bool:
+    """Whether the program run backwards gives something else for most values; if not, a wrong order is none."""
+    domain = DOMAINS[spec.domain]
+    values = [domain.sample(draws) for _ in range(_VALUES_TRIED)]
+    same = sum(run(program, value) == run(program[::-1], value) for value in values)
+    return len(program) == 1 or same < _VALUES_TRIED / 2
+
+
+def _draw_revised(spec: FileSpec, names: Sequence[str], draws: Draws) -> Context:
     """Half the examples, then the revision, then the other half under the new rules."""
-    names = list(operators)
-    revised = dict(zip(draws.sample(names, len(new_rules)), new_rules, strict=True))
+    assert spec.edit_k is not None
+    rules = draws.sample(DOMAINS[spec.domain].operators, spec.operators + spec.edit_k)
+    operators = dict(zip(names, rules[: spec.operators], strict=True))
+    revised = dict(zip(draws.sample(names, spec.edit_k), rules[spec.operators :], strict=True))
     late = [(name,) for name in names if spec.revision != "statement" or name not in revised]
     m = spec.m - spec.distance
     before = _deal(_shown_alone(spec, names, list(revised)), m - m // 2, draws)

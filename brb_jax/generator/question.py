@@ -75,9 +75,10 @@ def draw_question(
 ) -> Question | None:
     """One attempt at a question.
 
-    An example is picked, and one part of its input is changed once for the query and once again for the random
-    wrong option, which is what a rule of the context makes of that input. So no option stands out by its form:
-    each is what some shown rule makes of an input, and these inputs differ in one part.
+    An example is picked, and one part of its input is changed for the query. The random wrong option stands to the
+    similar one as the wrong or old rule's does to the correct one: it is what another rule makes of the similar
+    example's input. (For MemoryRet, which has no such option, it is what the rule makes of a third input that
+    differs in the same part.) So no option is the odd one out.
 
     Args:
         spec: The file's knobs.
@@ -95,7 +96,7 @@ def draw_question(
     context, index = ground.context, ground.index
     anchor = domain.parse(index.examples[draws.choice(index.rivals(heads))].input)
     place = draws.below(len(domain.parts(anchor)))
-    value, random_value = domain.edit(anchor, place, draws), domain.edit(anchor, place, draws)
+    value = domain.edit(anchor, place, draws)
     query = Query(heads, domain.render(value))
     if query.input in asked or query.input in ground.inputs:
         return None
@@ -109,25 +110,26 @@ def draw_question(
     texts = {CORRECT: output(right, value), SIMILAR[spec.task]: similar.output}
     wrong: Heads | None = None
     if spec.task == "MemoryRet":
-        random_program = right
-        # Two of three options follow one rule then, so which of the rules the random one follows has to vary: the
-        # correct option is the odd one out in one case of three.
-        if similar.names != heads and draws.below(3) == 0:
-            random_program = context.program(similar.names)
-    elif spec.task == "MemoryCom":
-        wrong = _wrong_names(context, heads, draws)
-        texts["wrong_rule"] = output(context.program(wrong), value)
-        random_program = context.program(wrong if similar.names == heads else draws.choice([heads, wrong]))
+        # Where the similar example follows another rule, two options of three follow one. That the correct one is the
+        # odd one out may happen in one case of three only.
+        as_similar = similar.names != heads and draws.below(3) == 0
+        program = context.program(similar.names) if as_similar else right
+        texts["random_wrong"] = output(program, domain.edit(anchor, place, draws))
     else:
-        old = context.program(heads, revised=False)
-        texts["old_rule"] = output(old, value)
-        if similar.names != heads:
-            random_program = draws.choice([right, old])
+        if spec.task == "MemoryCom":
+            wrong = _wrong_names(context, heads, draws)
+            rule_type, other = "wrong_rule", context.program(wrong)
         else:
-            # The rule that the similar example does not follow, so that each rule made two of the options.
-            follows_old = similar.output == output(old, domain.parse(similar.input))
-            random_program = right if follows_old else old
-    texts["random_wrong"] = output(random_program, random_value)
+            rule_type, other = "old_rule", context.program(heads, revised=False)
+        texts[rule_type] = output(other, value)
+        similar_value = domain.parse(similar.input)
+        if similar.names == heads:
+            swapped = other if similar.output == output(right, similar_value) else right
+        else:
+            swapped = context.program(_wrong_names(context, similar.names, draws))
+            if len(similar.names) == 1 or output(swapped, similar_value) == similar.output:
+                swapped = [*context.program(similar.names)[:-1], draws.choice(domain.operators)]
+        texts["random_wrong"] = output(swapped, similar_value)
 
     if len({*texts.values(), query.input}) < len(texts) + 1:
         return None

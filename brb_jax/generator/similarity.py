@@ -21,29 +21,37 @@ class Index:
         lines: The line each stands in.
         parts: The parts of each one's input.
         places: Names at the head ─► where in `examples` those so headed are.
+        by_size: Number of names at the head ─► the same.
     """
 
     examples: tuple[Example, ...]
     lines: tuple[int, ...]
     parts: tuple[tuple[str, ...], ...]
     places: Mapping[tuple[str, ...], Sequence[int]]
+    by_size: Mapping[int, Sequence[int]]
 
     def rivals(self, names: tuple[str, ...]) -> Sequence[int]:
-        """What a query of these names is compared with: the examples headed as it is, or all where none is."""
-        return self.places.get(names) or range(len(self.examples))
+        """What a query of these names is compared with.
+
+        The examples headed as it is; if there are none, those of as many names; if there are none, all.
+        """
+        return self.places.get(names) or self.by_size.get(len(names)) or range(len(self.examples))
 
 
 def index_examples(domain: Domain[Any], lines: Sequence[Line]) -> Index:
     """The examples among the lines."""
     placed = [(number, line) for number, line in enumerate(lines) if isinstance(line, Example)]
     places: dict[tuple[str, ...], list[int]] = {}
+    by_size: dict[int, list[int]] = {}
     for place, (_, example) in enumerate(placed):
         places.setdefault(example.names, []).append(place)
+        by_size.setdefault(len(example.names), []).append(place)
     return Index(
         examples=tuple(example for _, example in placed),
         lines=tuple(number for number, _ in placed),
         parts=tuple(domain.parts(domain.parse(example.input)) for _, example in placed),
         places=places,
+        by_size=by_size,
     )
 
 

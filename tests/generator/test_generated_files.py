@@ -242,7 +242,7 @@ GUESSERS = {
 def many_cases():
     """2,016 cases of all domains and tasks."""
     return {
-        (domain, task): list(generate_cases(FileSpec(domain, task, m=16, cases=84, operators=3, seed=5, **knobs)))
+        (domain, task): list(generate_cases(FileSpec(domain, task, m=24, cases=84, operators=3, seed=5, **knobs)))
         for domain in DOMAINS
         for task, knobs in TASK_KNOBS
     }
@@ -265,7 +265,7 @@ def test_labels_are_balanced_over_a_file(many_cases):
 
 # Options of a composition do look different: two of them are outputs of one and the same input.
 ALIKE = [
-    *[(domain, task, {**knobs, "m": 16, "operators": 3}) for domain in DOMAINS for task, knobs in TASK_KNOBS[::2]],
+    *[(domain, task, {**knobs, "m": 24, "operators": 3}) for domain in DOMAINS for task, knobs in TASK_KNOBS],
     ("words", "MemoryRet", {"definitions": "text", "m": 16}),
     ("digits", "MemoryRev", {"edit_k": 1, "definitions": "text", "m": 16}),
     ("sets", "MemoryCom", {"k": 1, "m": 20}),
