@@ -18,7 +18,7 @@ from brb_jax.generator.lines import Example, Line, names_in, render_context
 from brb_jax.generator.question import Question, draw_question, prepare
 from brb_jax.generator.spec import FileSpec, SpecError
 
-_QUESTION_ATTEMPTS = 20
+_QUESTION_ATTEMPTS = 60
 _CONTEXT_ATTEMPTS = 200
 
 

@@ -125,10 +125,10 @@ def draw_question(
         similar_value = domain.parse(similar.input)
         if similar.names == heads:
             swapped = other if similar.output == output(right, similar_value) else right
-        else:
+        elif len(similar.names) > 1:
             swapped = context.program(_wrong_names(context, similar.names, draws))
-            if len(similar.names) == 1 or output(swapped, similar_value) == similar.output:
-                swapped = [*context.program(similar.names)[:-1], draws.choice(domain.operators)]
+        else:
+            swapped = [draws.choice(domain.operators)]
         texts["random_wrong"] = output(swapped, similar_value)
 
     if len({*texts.values(), query.input}) < len(texts) + 1:

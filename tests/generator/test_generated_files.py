@@ -325,7 +325,7 @@ def test_contexts_of_other_lengths_are_about_the_same_operators():
     assert others == [one, one]
 
 
-DIGEST = "1041b15fc491504e05e42ffbea6dbec9e7786482c539d620f5a5473d95211d04"
+DIGEST = "f8e1d5f2dd3f8165cd99317f59ed3bc83f81497e7dbcaeca78e9b12234f533e4"
 DIGEST_SPECS = [
     *(
         FileSpec(domain, task, m=12, operators=3, cases=4, **knobs)
