@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from etils import epath
@@ -14,11 +14,12 @@ from brb_jax.data.filename import FileName
 
 
 def write_cases(
-    directory: epath.PathLike, name: FileName, cases: Sequence[Case], metadata: Mapping[str, Any]
+    directory: epath.PathLike, name: FileName, cases: Iterable[Case], metadata: Mapping[str, Any]
 ) -> epath.Path:
     """Writes `{"metadata": …, "cases": […]}`, one case a line, under the name the convention gives.
 
-    The file appears whole or not at all (written beside, then renamed); one of the same name is replaced.
+    The file appears whole or not at all (written beside, then renamed); one of the same name is replaced. Cases are
+    written as they come, so that of a generator's long contexts one is in memory at a time.
 
     Args:
         directory: Created if missing; may be `gs://…`.
@@ -36,16 +37,30 @@ def write_cases(
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / name.format()
     beside = directory / f".{path.name}.{os.getpid()}.tmp"
-    beside.write_bytes(encode(name, cases, metadata))
+    try:
+        with beside.open("wb") as file:
+            for piece in _pieces(name, cases, metadata):
+                file.write(piece)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
     beside.replace(path)
     return path
 
 
-def encode(name: FileName, cases: Sequence[Case], metadata: Mapping[str, Any]) -> bytes:
+def encode(name: FileName, cases: Iterable[Case], metadata: Mapping[str, Any]) -> bytes:
     """The bytes of the file: UTF-8, the same for the same arguments everywhere."""
-    lines = ",\n".join(_json(_raw_case(name, case)) for case in cases)
-    body = f"[\n{lines}\n]" if cases else "[]"
-    return f'{{"metadata": {_json(dict(metadata))},\n"cases": {body}}}\n'.encode()
+    return b"".join(_pieces(name, cases, metadata))
+
+
+def _pieces(name: FileName, cases: Iterable[Case], metadata: Mapping[str, Any]) -> Iterator[bytes]:
+    """The bytes of the file, a case at a time."""
+    yield f'{{"metadata": {_json(dict(metadata))},\n"cases": ['.encode()
+    between = "\n"
+    for case in cases:
+        yield f"{between}{_json(_raw_case(name, case))}".encode()
+        between = ",\n"
+    yield b"]}\n" if between == "\n" else b"\n]}\n"
 
 
 def _raw_case(name: FileName, case: Case) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 Nothing here knows how a context was made. It reads the rendered text and the domain's library.
 
 A *hypothesis* about a name is one operator of the library, or two in a row; it must agree with every example
-of the name alone. Of two stories about a name that with fewer revisions is believed, and no name is revised
-twice. *Order* is a hypothesis too: a composition's names may act in any order that agrees with every composed
-example.
+of the name alone, and be the rule that a definition tells. Of two stories about a name that with fewer
+revisions is believed, and no name is revised twice. *Order* is a hypothesis too: a composition's names may act
+in any order that agrees with every composed example.
 
 A question is certified when `possible_answers` finds one answer only.
 """
@@ -15,16 +15,20 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from brb_jax.data.case import Case
 from brb_jax.generator.domain import Domain, Operator, run
 from brb_jax.generator.domains import DOMAINS
-from brb_jax.generator.lines import Example, Line, Query, Statement, examples, parse_context, parse_query
+from brb_jax.generator.lines import Definition, Example, Line, Query, Statement, examples, parse_context, parse_query
 from brb_jax.generator.similarity import nearest
 
 Hypothesis = tuple[Operator[Any], ...]
+
+
+Order = tuple[int, ...]
+"""The places of a composition's names, in the order in which they act."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,12 +38,12 @@ class Reading:
     Attributes:
         before: Per name, the hypotheses for its first rule.
         after: Per name, the hypotheses for its last rule; the same ones where it was not revised.
-        composed: The composed examples.
+        orders: Per number of composed names that examples show, the orders.
     """
 
     before: Mapping[str, tuple[Hypothesis, ...]]
     after: Mapping[str, tuple[Hypothesis, ...]]
-    composed: tuple[Example, ...]
+    orders: Mapping[int, tuple[Order, ...]]
 
 
 @functools.cache
@@ -49,22 +53,35 @@ def hypotheses(domain: Domain[Any]) -> tuple[Hypothesis, ...]:
     return (*singles, *itertools.product(domain.operators, repeat=2))
 
 
+# Neighbouring cases share a context, and a long one takes seconds to read.
+@functools.lru_cache(maxsize=1)
 def read(domain: Domain[Any], context: str) -> Reading:
     """What the context's text leaves possible.
 
     Raises:
-        ValueError: The text is not of the form `lines` describes, states a rule that the library lacks, or
-            revises a name twice.
+        ValueError: The text is not of the form `lines` describes, tells a rule that the library lacks, defines a
+            name late or twice, or revises one twice.
     """
-    lines = parse_context(context)
-    composed = tuple(example for example in examples(lines) if len(example.names) > 1)
+    about: dict[str, list[Line]] = {}
+    composed: dict[int, list[Example]] = {}
+    for line in parse_context(context):
+        if isinstance(line, Example) and len(line.names) > 1:
+            composed.setdefault(len(line.names), []).append(line)
+        else:
+            about.setdefault(line.names[0] if isinstance(line, Example) else line.name, []).append(line)
     before: dict[str, tuple[Hypothesis, ...]] = {}
     after: dict[str, tuple[Hypothesis, ...]] = {}
-    names = {n: None for line in lines for n in (line.names if isinstance(line, Example) else (line.name,))}
-    for name in names:
-        about = [line for line in lines if _is_about(line, name)]
-        before[name], after[name] = _read_name(domain, about)
-    return Reading(before, after, composed)
+    for name, lines in about.items():
+        before[name], after[name] = _read_name(domain, name, lines)
+    orders = {
+        size: tuple(
+            order
+            for order in itertools.permutations(range(size))
+            if all(example.output in _outputs(domain, before, example, order) for example in shown)
+        )
+        for size, shown in composed.items()
+    }
+    return Reading(before, after, orders)
 
 
 def possible_answers(domain: Domain[Any], reading: Reading, query: Query, *, revised: bool = True) -> frozenset[str]:
@@ -78,11 +95,9 @@ def possible_answers(domain: Domain[Any], reading: Reading, query: Query, *, rev
     """
     rules = reading.after if revised else reading.before
     size = len(query.names)
-    composed = [example for example in reading.composed if len(example.names) == size]
     answers: set[str] = set()
-    for order in itertools.permutations(range(size)):
-        if all(e.output in _outputs(domain, reading.before, e, order) for e in composed):
-            answers |= _outputs(domain, rules, query, order)
+    for order in reading.orders.get(size, itertools.permutations(range(size))):
+        answers |= _outputs(domain, rules, query, order)
     return frozenset(answers)
 
 
@@ -135,65 +150,82 @@ def choose(baseline: str, case: Case) -> str:
     raise ValueError(f"case {case.case_id}: no option is {answer!r}, the answer of baseline {baseline}")
 
 
-def _is_about(line: Line, name: str) -> bool:
-    """Whether the line speaks of this name alone."""
-    return line.names == (name,) if isinstance(line, Example) else line.name == name
-
-
-def _read_name(domain: Domain[Any], about: Sequence[Line]) -> tuple[tuple[Hypothesis, ...], tuple[Hypothesis, ...]]:
-    """The hypotheses for a name's first and last rule, from the lines about it."""
-    stated = [(place, line) for place, line in enumerate(about) if isinstance(line, Statement)]
+def _read_name(
+    domain: Domain[Any], name: str, about: Sequence[Line]
+) -> tuple[tuple[Hypothesis, ...], tuple[Hypothesis, ...]]:
+    """The hypotheses for a name's first and last rule, from the lines about it alone."""
+    defined = [place for place, line in enumerate(about) if isinstance(line, Definition)]
+    if len(defined) > 1:
+        raise ValueError(f"{name} is defined {len(defined)} times")
+    if defined and defined != [0]:
+        raise ValueError(f"{name} is defined after it was shown")
+    stated = [place for place, line in enumerate(about) if isinstance(line, Statement)]
     if len(stated) > 1:
-        raise ValueError(f"{stated[0][1].name} is revised {len(stated)} times")
+        raise ValueError(f"{name} is revised {len(stated)} times")
+    first = [_told(domain, about[0])] if defined else hypotheses(domain)
     if stated:
-        [(place, statement)] = stated
-        first = _fitting(domain, examples(about[:place]))
-        rule = next((o for o in domain.operators if o.definition == statement.definition), None)
-        if rule is None:
-            raise ValueError(f"the library of {domain.name} has no rule {statement.definition!r}")
-        return first, tuple(h for h in _fitting(domain, examples(about[place:])) if h == (rule,))
-    shown = examples(about)
-    if unrevised := _fitting(domain, shown):
+        [place] = stated
+        earlier, later = (_values(domain, lines) for lines in (about[:place], about[place:]))
+        return _fitting(first, earlier), _fitting([_told(domain, about[place])], later)
+    shown = _values(domain, about)
+    if unrevised := _fitting(first, shown):
         return unrevised, unrevised
-    return _fitting_one_change(domain, shown)
+    return _fitting_one_change(first, hypotheses(domain), shown, least=0 if defined else 1)
 
 
-def _fitting(domain: Domain[Any], shown: Sequence[Example]) -> tuple[Hypothesis, ...]:
-    pairs = _values(domain, shown)
-    return tuple(h for h in hypotheses(domain) if _leading_fits(h, pairs) == len(pairs))
+def _told(domain: Domain[Any], line: Line) -> Hypothesis:
+    """The rule that a definition or a statement tells."""
+    assert not isinstance(line, Example)
+    for operator in domain.operators:
+        if operator.definition == line.definition:
+            return (operator,)
+    raise ValueError(f"the library of {domain.name} has no rule {line.definition!r}")
+
+
+def _fitting(among: Iterable[Hypothesis], pairs: Sequence[tuple[Any, Any]]) -> tuple[Hypothesis, ...]:
+    return tuple(h for h, fits in _fits(among, pairs) if fits == len(pairs))
 
 
 def _fitting_one_change(
-    domain: Domain[Any], shown: Sequence[Example]
+    first: Iterable[Hypothesis], last: Iterable[Hypothesis], pairs: Sequence[tuple[Any, Any]], least: int
 ) -> tuple[tuple[Hypothesis, ...], tuple[Hypothesis, ...]]:
     """The rules before, and after, one change.
 
-    A change is possible at `place`, neither the first nor behind the last, if some rule explains
-    `shown[:place]` and some rule `shown[place:]`.
+    A change is possible at `place`, at `least` and before the end, if a rule of `first` explains
+    `pairs[:place]` and one of `last` explains `pairs[place:]`.
     """
-    pairs = _values(domain, shown)
-    leading = {h: _leading_fits(h, pairs) for h in hypotheses(domain)}
-    trailing = {h: _leading_fits(h, pairs[::-1]) for h in hypotheses(domain)}
-    earliest = max(1, len(pairs) - max(trailing.values()))
-    latest = min(len(pairs) - 1, max(leading.values()))
+    leading, trailing = _fits(first, pairs), _fits(last, pairs[::-1])
+    earliest = max(least, len(pairs) - max(fits for _, fits in trailing))
+    latest = min(len(pairs) - 1, max(fits for _, fits in leading))
     if earliest > latest:
         return (), ()
     return (
-        tuple(h for h, fits in leading.items() if fits >= earliest),
-        tuple(h for h, fits in trailing.items() if len(pairs) - fits <= latest),
+        tuple(h for h, fits in leading if fits >= earliest),
+        tuple(h for h, fits in trailing if len(pairs) - fits <= latest),
     )
 
 
-def _values(domain: Domain[Any], shown: Sequence[Example]) -> list[tuple[Any, Any]]:
-    return [(domain.parse(example.input), domain.parse(example.output)) for example in shown]
+def _values(domain: Domain[Any], lines: Sequence[Line]) -> list[tuple[Any, Any]]:
+    return [(domain.parse(example.input), domain.parse(example.output)) for example in examples(lines)]
 
 
-def _leading_fits(hypothesis: Hypothesis, pairs: Sequence[tuple[Any, Any]]) -> int:
-    """How many pairs at the head of the list the hypothesis explains, up to the first it does not."""
-    for i, (value, output) in enumerate(pairs):
-        if run(hypothesis, value) != output:
-            return i
-    return len(pairs)
+def _fits(among: Iterable[Hypothesis], pairs: Sequence[tuple[Any, Any]]) -> list[tuple[Hypothesis, int]]:
+    """How many pairs at the head of the list each hypothesis explains, up to the first it does not."""
+    if not pairs:
+        return [(h, 0) for h in among]
+    value, output = pairs[0]
+    # Most hypotheses fail at the first pair already, and many begin with the same operator.
+    halfway: dict[str, Any] = {}
+    counted = []
+    for h in among:
+        begun = h[0].key
+        if begun not in halfway:
+            halfway[begun] = h[0].apply(value)
+        fits = 0
+        if run(h[1:], halfway[begun]) == output:
+            fits = next((i for i, (v, o) in enumerate(pairs) if run(h, v) != o), len(pairs))
+        counted.append((h, fits))
+    return counted
 
 
 def _outputs(

@@ -2,81 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from etils import epath
 
 from brb_jax.data.case import TASKS, Case, Option
 from brb_jax.data.writer import write_cases
-from brb_jax.generator.certificates import read
-from brb_jax.generator.context import Context, draw_context
+from brb_jax.generator.context import Context, Rules, draw_context
 from brb_jax.generator.domains import DOMAINS
 from brb_jax.generator.draws import Draws
-from brb_jax.generator.lines import render_context
-from brb_jax.generator.question import Question, draw_question
+from brb_jax.generator.length import Target, TooLong, fit, shorten
+from brb_jax.generator.lines import Example, Line, names_in, render_context
+from brb_jax.generator.question import Question, draw_question, prepare
 from brb_jax.generator.spec import FileSpec, SpecError
 
-_QUESTION_ATTEMPTS = 20
+_QUESTION_ATTEMPTS = 60
 _CONTEXT_ATTEMPTS = 200
 
 
-def write_file(directory: epath.PathLike, spec: FileSpec) -> epath.Path:
-    """Generates a file and writes it into `directory`, whole or not at all.
+def write_file(directory: epath.PathLike, spec: FileSpec, target: Target | None = None) -> epath.Path:
+    """Generates a file and writes it into `directory`, whole or not at all; one context is in memory at a time.
+
+    Args:
+        directory: Created if missing; may be `gs://…`.
+        spec: What the file shall hold.
+        target: Instead of `spec.m`: contexts hold as many examples, the same number in all, as keep every case
+            within it.
+
+    Returns:
+        The file written.
 
     Raises:
-        SpecError: As in `generate_cases`.
+        SpecError: As in `generate_cases`; or the target is too small.
     """
-    return write_cases(directory, spec.file_name, generate_cases(spec), spec.metadata)
+    if target is None:
+        return write_cases(directory, spec.file_name, generate_cases(spec), spec.metadata)
+    spec = fit(spec, target)
+    while True:
+        try:
+            metadata = {**spec.metadata, **target.metadata}
+            return write_cases(directory, spec.file_name, generate_cases(spec, target), metadata)
+        except TooLong as too_long:
+            spec = shorten(spec, target, too_long.tokens)
 
 
-def generate_cases(spec: FileSpec) -> list[Case]:
+def generate_cases(spec: FileSpec, target: Target | None = None) -> Iterator[Case]:
     """The cases of a file: solvable, certified, and the same everywhere.
+
+    Args:
+        spec: What the file shall hold.
+        target: What each case's tokens are counted with and held against.
 
     Raises:
         SpecError: The knobs leave too little room (too few examples for a rule to follow from them).
+        TooLong: A case exceeds the target.
     """
     stem = spec.file_name.stem
-    knobs = (stem, spec.questions_per_context, spec.operators, spec.revision, spec.seed)
-    labels = _balanced_labels(spec, Draws("labels", *knobs))
-    cases: list[Case] = []
-    while len(cases) < spec.cases:
-        number = len(cases) // spec.questions_per_context
-        draws = Draws("context", number, *knobs)
-        context, questions = _draw_with_questions(spec, draws)
-        text = render_context(context.lines)
-        for question in questions[: spec.cases - len(cases)]:
+    labels = _balanced_labels(spec, Draws("labels", *spec.stream))
+    own_ids = iter(range(spec.cases))
+    for number in itertools.count():
+        draws = Draws("context", number, *spec.stream)
+        ids = list(itertools.islice(own_ids, spec.questions_per_context))
+        if not ids:
+            return
+        context, text, questions = _draw_with_questions(spec, draws)
+        context_tokens = 0 if target is None else _counted(target, target.count(text))
+        for own_id, question in zip(ids, questions, strict=False):
             options, answer = _place(question, next(labels), draws)
-            cases.append(
-                Case(
-                    case_id=f"{stem}/{len(cases)}",
-                    domain=spec.domain,
-                    task=spec.task,
-                    k=spec.k,
-                    edit_k=spec.edit_k,
-                    m=spec.m,
-                    context=text,
-                    query=question.query.render(),
-                    options=options,
-                    answer=answer,
-                    metadata={"seed": spec.seed, "context": number, **_explain(context, question)},
-                )
+            query = question.query.render()
+            metadata = {"seed": spec.seed, "context": number, **_explain(context, question)}
+            if target is not None:
+                longest = max(target.count(f"{query} {option.text}") for option in options)
+                metadata["tokens"] = _counted(target, context_tokens + longest)
+            yield Case(
+                case_id=f"{stem}/{own_id}",
+                domain=spec.domain,
+                task=spec.task,
+                k=spec.k,
+                edit_k=spec.edit_k,
+                m=spec.m,
+                context=text,
+                query=query,
+                options=options,
+                answer=answer,
+                metadata=metadata,
             )
-    return cases
 
 
-def _draw_with_questions(spec: FileSpec, draws: Draws) -> tuple[Context, list[Question]]:
-    """A context and the questions that share it; all drawn again where a question finds no certificate."""
+def _counted(target: Target, tokens: int) -> int:
+    """The tokens, if the target has room for them."""
+    if tokens > target.tokens:
+        raise TooLong(tokens)
+    return tokens
+
+
+def _draw_with_questions(spec: FileSpec, draws: Draws) -> tuple[Context, str, list[Question]]:
+    """A context, its text, and the questions that share it; all drawn again where a question finds no certificate."""
     domain = DOMAINS[spec.domain]
     for _ in range(_CONTEXT_ATTEMPTS):
         context = draw_context(spec, draws)
-        reading = read(domain, render_context(context.lines))
+        text = render_context(context.lines)
+        ground = prepare(domain, context, text)
         questions: list[Question] = []
         order = draws.shuffled(context.askable)
         for i in range(spec.questions_per_context):
             asked = {question.query.input for question in questions}
             attempts = (
-                draw_question(spec, domain, context, reading, order[(i + attempt) % len(order)], asked, draws)
+                draw_question(spec, domain, ground, order[(i + attempt) % len(order)], asked, draws)
                 for attempt in range(_QUESTION_ATTEMPTS)
             )
             question = next((question for question in attempts if question is not None), None)
@@ -84,7 +118,7 @@ def _draw_with_questions(spec: FileSpec, draws: Draws) -> tuple[Context, list[Qu
                 break
             questions.append(question)
         if len(questions) == spec.questions_per_context:
-            return context, questions
+            return context, text, questions
     raise SpecError(
         f"{spec.file_name.format()}: {_CONTEXT_ATTEMPTS} contexts of m={spec.m} examples of {spec.operators} "
         f"operators left no room for {spec.questions_per_context} certain questions; raise m, or lower "
@@ -116,15 +150,26 @@ def _explain(context: Context, question: Question) -> dict[str, Any]:
         "names": list(heads),
         "program": [operator.key for operator in context.program(heads)],
         "operators": _define(context.operators),
-        "similar_line": context.lines.index(question.similar),
+        "similar_line": question.similar_line,
+        "distance": _distance(context.lines, heads),
     }
-    if question.wrong_order is not None:
-        explained["wrong_order"] = list(question.wrong_order)
+    if question.wrong is not None:
+        explained["wrong_names"] = list(question.wrong)
     if context.revised:
         explained["old_program"] = [operator.key for operator in context.program(heads, revised=False)]
         explained["revised"] = _define(context.revised)
     return explained
 
 
-def _define(operators: Any) -> dict[str, dict[str, str]]:
-    return {name: {"operator": o.key, "definition": o.definition} for name, o in operators.items()}
+def _distance(lines: Sequence[Line], heads: Sequence[str]) -> int:
+    """How many examples stand between the last line that speaks of one of the names, and the question."""
+    distance = 0
+    for line in reversed(lines):
+        if not {*names_in(line)}.isdisjoint(heads):
+            break
+        distance += isinstance(line, Example)
+    return distance
+
+
+def _define(rules: Rules) -> dict[str, dict[str, str]]:
+    return {name: {"operator": o.key, "definition": o.definition} for name, o in rules.items()}

@@ -2,6 +2,7 @@
 
 zorav: amber kite -> kite amber                   an example of one operator
 zorav then mipej: amber kite -> mbera itek        an example of a composition: zorav acts first
+zorav means: put the words in reverse order.      a definition: the rule of `zorav`, in words
 From now on, zorav: sort the words.               a statement: `zorav` is revised, and this is its new rule
 zorav: lark jade ->                               a query; it stands alone, after the context
 """
@@ -13,6 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 _THEN = " then "
+_DEFINITION = re.compile(r"(?P<name>[a-z]+) means: (?P<definition>.+)\.")
 _STATEMENT = re.compile(r"From now on, (?P<name>[a-z]+): (?P<definition>.+)\.")
 _EXAMPLE = re.compile(r"(?P<names>[a-z]+(?: then [a-z]+)*): (?P<input>.+?) ->(?: (?P<output>.+))?")
 
@@ -27,6 +29,17 @@ class Example:
 
     def render(self) -> str:
         return f"{Query(self.names, self.input).render()} {self.output}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Definition:
+    """A rule in words: what `name` does at first."""
+
+    name: str
+    definition: str
+
+    def render(self) -> str:
+        return f"{self.name} means: {self.definition}."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +64,12 @@ class Query:
         return f"{_THEN.join(self.names)}: {self.input} ->"
 
 
-Line = Example | Statement
+Line = Example | Definition | Statement
+
+
+def names_in(line: Line) -> tuple[str, ...]:
+    """The names a line speaks of."""
+    return line.names if isinstance(line, Example) else (line.name,)
 
 
 def render_context(lines: Iterable[Line]) -> str:
@@ -63,7 +81,7 @@ def parse_context(text: str) -> tuple[Line, ...]:
     """The inverse of `render_context`.
 
     Raises:
-        ValueError: Names the first line that is neither an example nor a statement.
+        ValueError: Names the first line that is no example, definition or statement.
     """
     return tuple(_parse_line(line, i) for i, line in enumerate(text.splitlines()))
 
@@ -86,9 +104,10 @@ def examples(lines: Sequence[Line]) -> list[Example]:
 
 
 def _parse_line(line: str, place: int) -> Line:
-    if match := _STATEMENT.fullmatch(line):
-        return Statement(match["name"], match["definition"])
     match = _EXAMPLE.fullmatch(line)
-    if match is None or match["output"] is None:
-        raise ValueError(f"line {place} of the context is neither an example nor a statement: {line!r}")
-    return Example(tuple(match["names"].split(_THEN)), match["input"], match["output"])
+    if match is not None and match["output"] is not None:
+        return Example(tuple(match["names"].split(_THEN)), match["input"], match["output"])
+    for form, kind in ((_DEFINITION, Definition), (_STATEMENT, Statement)):
+        if match := form.fullmatch(line):
+            return kind(match["name"], match["definition"])
+    raise ValueError(f"line {place} of the context is no example, definition or statement: {line!r}")

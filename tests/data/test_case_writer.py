@@ -66,6 +66,28 @@ def test_file_appears_whole_or_not_at_all(tmp_path):
     assert read_cases([path]).cases == (case("2"),)
 
 
+def test_cases_are_written_as_they_come(tmp_path):
+    sizes = []
+
+    def cases():
+        for own_id in "123":
+            sizes.append(sum(entry.stat().st_size for entry in tmp_path.iterdir()))
+            yield case(own_id, context="x" * 100_000)
+
+    write_cases(tmp_path, NAME, cases(), {})
+    assert sizes[1] >= 99_000 and sizes[2] >= 199_000
+
+
+def test_nothing_is_left_when_there_is_no_next_case(tmp_path):
+    def cases():
+        yield case("1")
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        write_cases(tmp_path, NAME, cases(), {})
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_case_of_another_file():
     with pytest.raises(ValueError, match="case words_MemoryRet_M2/1 does not belong in digits_MemoryRet_M2_que_ans"):
         encode(FileName("digits", "MemoryRet", None, None, 2), [case()], {})

@@ -78,6 +78,33 @@ def test_revision(context):
     assert prerevision(DIGITS, context, QUERY) == "81111112"
 
 
+DEFINITION = "zorav means: add one to every digit, nine becoming zero.\n"
+
+
+def test_a_definition_is_a_rule():
+    assert solver(DIGITS, DEFINITION, QUERY) == "81111112"
+    # Examples do not contradict it.
+    assert solver(DIGITS, DEFINITION + BEFORE, QUERY) == "81111112"
+
+
+@pytest.mark.parametrize("revision", [AFTER, STATEMENT, STATEMENT + AFTER, BEFORE + AFTER, BEFORE + STATEMENT])
+def test_revision_of_a_definition(revision):
+    assert solver(DIGITS, DEFINITION + revision, QUERY) == "10000007"
+    assert prerevision(DIGITS, DEFINITION + revision, QUERY) == "81111112"
+
+
+def test_a_definition_rules_out_what_examples_leave_open():
+    # Equal digits look the same after reversing, sorting, or moving the first to the end.
+    shown = "zorav: 55555555 -> 55555555\n"
+    assert len(answers(DIGITS, shown, QUERY)) > 1
+    assert solver(DIGITS, "zorav means: put the digits in reverse order.\n" + shown, QUERY) == "10000007"
+
+
+def test_definition_that_the_first_examples_belie():
+    # One revision, before any example: all of them follow the last rule.
+    assert solver(DIGITS, "zorav means: put the digits in ascending order.\n" + AFTER, QUERY) == "10000007"
+
+
 def test_no_revision_is_believed_without_need():
     assert solver(DIGITS, BEFORE, QUERY) == prerevision(DIGITS, BEFORE, QUERY) == "81111112"
 
@@ -112,6 +139,9 @@ def test_statement_that_later_examples_belie():
     [
         (BEFORE + "From now on, zorav: count the sheep.\n", "digits has no rule 'count the sheep'"),
         (BEFORE + STATEMENT + STATEMENT, "zorav is revised 2 times"),
+        (DEFINITION + DEFINITION, "zorav is defined 2 times"),
+        (BEFORE + DEFINITION, "zorav is defined after it was shown"),
+        ("zorav means: count the sheep.\n", "digits has no rule 'count the sheep'"),
         ("zorav: 4829106 -> 59302178\n", "'4829106' is not 8 digits"),
         ("Once upon a time\n", "line 0 of the context"),
     ],
@@ -138,5 +168,5 @@ def test_choose():
     assert choose("prerevision", case(options)) == "B"
     with pytest.raises(ValueError, match="case f/1: no option is '10000007', the answer of baseline solver"):
         choose("solver", case(["1", "2", "3"]))
-    with pytest.raises(ValueError, match="case f/1: baselines read the domains words, digits, not 'birds'"):
+    with pytest.raises(ValueError, match=f"case f/1: baselines read the domains {', '.join(DOMAINS)}, not 'birds'"):
         choose("solver", case(options, "birds"))

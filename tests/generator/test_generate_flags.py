@@ -38,12 +38,27 @@ def test_writes_a_file_for_each_domain_and_task(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--domains=birds"], "generate: unknown domain 'birds'; domains are words, digits"),
+        (["--domains=birds"], "generate: unknown domain 'birds'; domains are words, digits, letters, numbers"),
         (["--tasks=Ret"], "generate: unknown task 'Ret'"),
         (["--domains="], "generate: no files to write"),
-        (["--k=9"], "generate: MemoryCom with operators=5: k must be between 2 and 5, got 9"),
-        (["--k=1"], "flag --k=1"),
-        (["--m=many"], "flag --m=many"),
+        (["--k=9"], "generate: MemoryCom with operators=5: k must be between 1 and 5, got 9"),
+        (["--k=0"], "generate: --k=0: '0' is not a number above zero"),
+        (["--k=2,"], "generate: --k=2,: '' is not a number above zero"),
+        (["--k=2,3,2"], "generate: --k names 2 twice"),
+        (["--m=many"], "generate: --m=many: 'many' is not a number above zero"),
+        (["--domains=words,words"], "generate: --domains names words twice"),
+        (["--tasks=MemoryRet", "--k=3"], "generate: --k is for MemoryCom, which --tasks=MemoryRet leaves out"),
+        (["--tasks=MemoryCom", "--edit_k=3"], "generate: --edit_k is for MemoryRev"),
+        (["--tasks=MemoryCom", "--revision=both"], "generate: --revision is for MemoryRev"),
+        (["--m=70", "--context_tokens=4096", "--tokenizer=x"], "generate: --m and --context_tokens both say"),
+        (["--context_tokens=4096"], "generate: --context_tokens and --tokenizer, which counts them, go together"),
+        (["--tokenizer=x"], "generate: --context_tokens and --tokenizer, which counts them, go together"),
+        (["--context_tokens=4096", "--tokenizer=nowhere"], "generate: nowhere: no tokenizer.json"),
+        (["--context_tokens=4096", "--tokenizer=no.gguf"], "generate: "),
+        (["--relevant=middle"], "flag --relevant=middle"),
+        (["--definitions=none"], "flag --definitions=none"),
+        (["--distance=70"], "generate: MemoryRet with operators=5: m must be at least 75, got 70"),
+        (["--operators=1", "--tasks=MemoryRet", "--distance=7"], "generate: MemoryRet: distance=7 needs operators"),
         (["--revision=maybe"], "flag --revision=maybe"),
         (["words"], "generate: unexpected argument 'words'"),
     ],
@@ -53,6 +68,7 @@ def test_bad_flag(tmp_path, arguments, says):
     done = generate(f"--out={out}", *arguments)
     assert done.returncode != 0 and done.stdout == ""
     assert says in done.stderr and "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == 1 or "--help lists the flags" in done.stderr
     assert not out.exists(), "nothing is written before every flag is checked"
 
 
@@ -67,3 +83,18 @@ def test_help_explains_each_flag():
     text = generate("--help").stdout
     for flag in ("out", "domains", "tasks", "cases", "questions_per_context", "m", "k", "edit_k", "revision", "seed"):
         assert f"--{flag}:" in text
+
+
+def test_a_file_for_each_number(tmp_path):
+    done = generate(f"--out={tmp_path}", "--domains=sets", "--tasks=MemoryCom,MemoryRev", "--k=1,3", "--edit_k=1,2",
+                    "--m=12,14", "--operators=4", "--cases=2")  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    numbers = ["MemoryCom_k1", "MemoryCom_k3", "MemoryRev_editk1", "MemoryRev_editk2"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"sets_{n}_M{m}_que_ans.json" for n in numbers for m in (12, 14)
+    ]
+
+
+def test_importing_defines_no_flag():
+    code = "import brb_jax.generate, brb_jax.main"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr == ""

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brb_jax.generator.lines import (
+    Definition,
     Example,
     Query,
     Statement,
@@ -18,11 +19,13 @@ TEXT = """\
 zorav: amber kite -> kite amber
 From now on, zorav: spell every word backwards, from last to first.
 zorav then mipej: amber kite -> mbera itek
+mipej means: put the words in reverse order.
 """
 LINES = (
     Example(("zorav",), "amber kite", "kite amber"),
     Statement("zorav", "spell every word backwards, from last to first"),
     Example(("zorav", "mipej"), "amber kite", "mbera itek"),
+    Definition("mipej", "put the words in reverse order"),
 )
 
 
@@ -54,7 +57,8 @@ def test_no_query(text):
 
 
 @pytest.mark.parametrize(
-    "line", ["", "zorav lark -> kral", "zorav: lark ->", "From now on, zorav: sort", "zorav: -> x"]
+    "line",
+    ["", "zorav lark -> kral", "zorav: lark ->", "From now on, zorav: sort", "zorav: -> x", "zorav means: sort"],
 )
 def test_error_names_the_line(line):
     with pytest.raises(ValueError, match=f"line 1 of the context .*{line!r}"):
@@ -64,7 +68,8 @@ def test_error_names_the_line(line):
 names = st.text("abcdvz", min_size=1, max_size=5)
 heads = st.lists(names, min_size=1, max_size=4).map(tuple)
 values = st.text("abc019 ,[]=:", min_size=1).filter(lambda text: text == text.strip())
-lines = st.builds(Example, heads, values, values) | st.builds(Statement, names, values)
+told = st.builds(Definition, names, values) | st.builds(Statement, names, values)
+lines = st.builds(Example, heads, values, values) | told
 
 
 @given(st.lists(lines).map(tuple))

@@ -28,7 +28,7 @@ def test_words(inputs, winner):
     assert nearest(DOMAINS["words"], Query(("zorav",), QUERY), shown) is shown[winner]
 
 
-def test_only_examples_with_the_same_head_count():
+def test_the_same_head_comes_first_then_as_many_names():
     shown = [
         Example(("mipej",), QUERY, "a"),
         Example(("zorav",), "pond rain sand snow", "b"),
@@ -36,6 +36,8 @@ def test_only_examples_with_the_same_head_count():
     ]
     assert nearest(DOMAINS["words"], Query(("zorav",), QUERY), shown).output == "b"
     assert nearest(DOMAINS["words"], Query(("mipej", "zorav"), QUERY), shown).output == "c"
+    assert nearest(DOMAINS["words"], Query(("dukov",), QUERY), shown).output == "a"
+    assert nearest(DOMAINS["words"], Query(("a", "b", "c"), QUERY), shown).output == "c"
 
 
 def test_digits():
