@@ -9,7 +9,11 @@ from brb_jax.generator.draws import Draws
 from brb_jax.generator.options.rules import by_program, has_program
 
 # First word to the end, then the last word backwards; and the other way round.
-COMPOSED = {"input": "kite lark jade moss", "program": ["rotate_left", "last_backwards"], "names": ["zorav", "mipej"]}
+COMPOSED = {"input": "kite lark jade moss", "program": ["rotate_left", "last_backwards"]}
+NAMED = COMPOSED | {
+    "wrong_names": ["mipej", "zorav"],
+    "operators": {"zorav": {"operator": "rotate_left"}, "mipej": {"operator": "last_backwards"}},
+}
 FORWARDS, BACKWARDS = "lark jade moss etik", "lark jade ssom kite"
 REVISED = {"input": "48291067", "program": ["reverse"], "old_program": ["add_one"]}
 
@@ -23,7 +27,7 @@ def revised(metadata=REVISED, answer="76019284"):
 
 
 def test_wrong_order():
-    for metadata in (COMPOSED, COMPOSED | {"wrong_order": ["mipej", "zorav"]}):
+    for metadata in (COMPOSED, NAMED):
         assert has_program(composed(metadata), "wrong_rule")
         assert by_program(composed(metadata), "wrong_rule", [FORWARDS], Draws(0)) == BACKWARDS
 
@@ -35,7 +39,8 @@ def test_old_rule():
 
 def test_the_order_named_is_taken_where_there_are_several():
     program = ["reverse", "add_place", "double"]
-    metadata = {"input": "48291067", "program": program, "names": ["a", "b", "c"]}
+    operators = {name: {"operator": key} for name, key in zip("abc", program, strict=True)}
+    metadata = {"input": "48291067", "program": program, "operators": operators}
 
     def output(order):
         digits = [int(c) for c in "48291067"]
@@ -48,7 +53,7 @@ def test_the_order_named_is_taken_where_there_are_several():
 
     asked = question(answer=output(program), task="MemoryCom", domain="digits", metadata=metadata)
     for names in itertools.permutations("abc"):
-        named = question(asked.answer, task="MemoryCom", domain="digits", metadata=metadata | {"wrong_order": [*names]})
+        named = question(asked.answer, task="MemoryCom", domain="digits", metadata=metadata | {"wrong_names": [*names]})
         wrong = output([program["abc".index(name)] for name in names])
         text = by_program(named, "wrong_rule", [asked.answer], Draws(0))
         assert text == wrong or wrong == asked.answer != text
@@ -73,7 +78,12 @@ def test_who_has_no_program():
         (revised(REVISED | {"program": [["reverse"]]}), "old_rule", "not a list of operators"),
         (revised(REVISED | {"input": 48291067}), "old_rule", "is 48291067, not a text"),
         (revised(REVISED | {"input": "../../etc/passwd"}), "old_rule", "'../../etc/passwd' is not 8 digits"),
-        (composed(COMPOSED | {"wrong_order": ["zorav", "x"]}), "wrong_rule", "no order of the names"),
+        (
+            composed(NAMED | {"wrong_names": ["zorav", "x"]}),
+            "wrong_rule",
+            "wrong_names .* not names that its operators",
+        ),
+        (composed(NAMED | {"operators": ["zorav"]}), "wrong_rule", "wrong_names .* not names that its operators"),
         (
             composed(COMPOSED | {"program": ["reverse"] * 40}, "kite lark jade moss"),
             "wrong_rule",

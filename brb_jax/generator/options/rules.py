@@ -27,7 +27,7 @@ def by_program(question: Question, kind: str, taken: Sequence[str], draws: Draws
 
     Args:
         question: One that `has_program`. Its metadata is as the generator writes it: `program` and `old_program` are
-            operators' keys, the first acts first; `wrong_order` is an order of `names`, which stand for `program`.
+            operators' keys, the first acts first; `wrong_names` are names that `operators` defines.
         kind: One of `RULES`.
         taken: Texts that the option must differ from.
         draws: Orders the orders, where the metadata has none.
@@ -55,14 +55,17 @@ def by_program(question: Question, kind: str, taken: Sequence[str], draws: Draws
 
 
 def _other_orders(metadata: Any, program: Sequence[str], draws: Draws) -> Iterator[Sequence[str]]:
-    """The order that the metadata names, if any; then all others."""
+    """The program that the metadata names as the wrong one, if any; then every other order of the right one."""
     if len(program) > _MOST_OPERATORS:
         raise ValueError(f"its metadata composes {len(program)} operators; at most {_MOST_OPERATORS} are put in order")
-    names, wrong = metadata.get("names"), metadata.get("wrong_order")
-    if isinstance(names, list) and isinstance(wrong, list) and len(names) == len(program):
-        if sorted(map(str, names)) != sorted(map(str, wrong)):
-            raise ValueError(f"the wrong_order in its metadata is {wrong!r}, no order of the names {names!r}")
-        yield [program[names.index(name)] for name in wrong]
+    if "wrong_names" in metadata:
+        names, defined = metadata["wrong_names"], metadata.get("operators")
+        try:
+            named = [defined[name]["operator"] for name in names]
+        except (KeyError, TypeError):
+            problem = f"the wrong_names in its metadata are {names!r}, not names that its operators define"
+            raise ValueError(problem) from None
+        yield _keys(named, "wrong_names")
     yield from draws.shuffled(list(itertools.permutations(program)))
 
 
