@@ -50,12 +50,12 @@ def _options(texts) -> tuple[Option, ...]:
 def generated_cases() -> list[Case]:
     """All tasks and domains; most contexts are short, so that torch is done in a minute or two."""
     specs = [
-        FileSpec(domain="words", task="MemoryRet", m=4, operators=1, cases=20),
-        FileSpec(domain="words", task="MemoryRet", m=8, operators=2, cases=12, questions_per_context=2),
-        FileSpec(domain="words", task="MemoryRev", m=10, edit_k=1, operators=2, cases=10),
-        FileSpec(domain="digits", task="MemoryRet", m=8, operators=2, cases=8),
-        FileSpec(domain="words", task="MemoryCom", m=40, k=2, cases=1),
-        FileSpec(domain="digits", task="MemoryRev", m=30, edit_k=1, operators=3, cases=1),
+        FileSpec(domain="words", task="MemoryRet", m=3, operators=1, cases=24),
+        FileSpec(domain="words", task="MemoryRet", m=6, operators=2, cases=10, questions_per_context=2),
+        FileSpec(domain="words", task="MemoryRev", m=8, edit_k=1, operators=2, cases=6),
+        FileSpec(domain="digits", task="MemoryRet", m=5, operators=1, cases=8),
+        FileSpec(domain="words", task="MemoryCom", m=30, k=2, cases=1),
+        FileSpec(domain="digits", task="MemoryRev", m=20, edit_k=1, operators=2, cases=1),
         FileSpec(domain="words", task="MemoryRet", m=107, cases=1),
     ]
     return [case for spec in specs for case in generate_cases(spec)]
@@ -114,7 +114,8 @@ def test_every_option_within_1e_3_nat(name, demo_models):
     )
     assert moved[long].max() < max(2e-4, 2 * float32_error)
 
-    short = [i for i, request in enumerate(requests) if len(request.ids) < 250]
+    few = [i for i, request in enumerate(requests) if len(request.ids) < 64]
+    assert len(few) >= 40
     meshed = load_model(checkpoint, "float32", make_mesh({"data": 2, "fsdp": 2, "tensor": 2}))
-    again = logprobs(meshed, [requests[i] for i in short], buckets=[256], batch_tokens=512)
-    assert np.abs(again - scores["tree"][short]).max() < 2e-4
+    again = logprobs(meshed, [requests[i] for i in few], buckets=[128], batch_tokens=512)
+    assert np.abs(again - scores["tree"][few]).max() < 2e-4
