@@ -51,7 +51,7 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
     if (baseline := baselines.named(config.model)) is not None:
         return evaluate_baseline(config, baseline)
     with meshes.together():
-        dataset = read_cases(config.data, on_bad_case=config.on_bad_case, limit=config.limit)
+        dataset = read_dataset(config)
         checkpoint = open_checkpoint(config.model)
         tokenizer = load_tokenizer(checkpoint.tokenizer_path, bos=config.bos)
         tokenized = encode_cases(
@@ -95,9 +95,20 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
     return publish(config, dataset, samples, summarise(samples, config.selection, dataset.skipped_cases), run)
 
 
+def read_dataset(config: RunConfig) -> Dataset:
+    """The cases that the settings name."""
+    return read_cases(
+        config.data,
+        on_bad_case=config.on_bad_case,
+        limit=config.limit,
+        only=config.only,
+        rules=config.rules,
+    )
+
+
 def evaluate_baseline(config: RunConfig, name: str) -> dict[str, Any]:
     """The same of a baseline, which needs neither tokenizer nor device, and is quick enough to begin anew each time."""
-    dataset = read_cases(config.data, on_bad_case=config.on_bad_case, limit=config.limit)
+    dataset = read_dataset(config)
     choices = baselines.choices(name, dataset.cases, config.baseline_seed)
     fingerprint = provenance.baseline_fingerprint(config, dataset)
     # Nothing is written to the journal: it is opened to keep other evaluations out of the directory.
