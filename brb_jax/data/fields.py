@@ -30,7 +30,7 @@ EXAMPLE_ALIASES: Mapping[str, tuple[str, ...]] = {
 NAMES = (CASES, *CASE_ALIASES, *OPTION_ALIASES, *EXAMPLE_ALIASES)
 """Every name that `--field_map` takes; none of them means two things."""
 
-# An object with all of these under their own names is in canonical form, whatever else it holds.
+# An object with all of these under their own names is in canonical form, whatever else it holds; an id goes with it.
 _CANONICAL = (("context", "query", "options", "answer"), tuple(OPTION_ALIASES), tuple(EXAMPLE_ALIASES))
 
 
@@ -65,10 +65,12 @@ def find(
     Returns:
         For each name its key; None where there is none; and `Unclear` where it cannot be told.
     """
-    canonical = any(
-        set(names) <= aliases.keys() and all(name in raw and field_map.get(name, name) == name for name in names)
+    canonical = {
+        name
         for names in _CANONICAL
-    )
+        if set(names) <= aliases.keys() and all(name in raw and field_map.get(name, name) == name for name in names)
+        for name in (*names, "id")
+    }
     named = {field_map[name] for name in aliases if name in field_map}
     found: dict[str, str | Unclear | None] = {}
     for name, other in aliases.items():
@@ -81,7 +83,7 @@ def find(
             found[name] = key if key in raw else absent if key else None
             continue
         keys_of_name = [key for key in raw if _plain(key) in other and key not in named]
-        if canonical and name in raw:
+        if name in canonical and name in raw:
             keys_of_name = [name]
         if len(keys_of_name) > 1:
             found[name] = unclear(

@@ -187,7 +187,7 @@ def _below(directory: str) -> list[str]:
             if name.endswith(SUFFIXES) and not name.startswith(".")
         ]
         subfolders[:] = (name for name in subfolders if not name.startswith("."))
-    return files
+    return sorted(files)
 
 
 def _refuse(error: OSError) -> None:

@@ -154,7 +154,7 @@ def test_prompt_template_of_fields_without_an_alias():
 @pytest.mark.parametrize("hidden", ["options", "types", "answer"])
 def test_templates_do_not_see_what_gives_the_answer_away(hidden):
     with pytest.raises(DataError, match=f"does not fit --prompt_template: '{hidden}' is undefined; the template sees"):
-        read_cases([FORMS / "options_by_label"], rules=Rules(prompt_template="{{ query }}{{ %s }}" % hidden))
+        read_cases([FORMS / "options_by_label"], rules=Rules(prompt_template=f"{{{{ query }}}}{{{{ {hidden} }}}}"))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_templates_do_not_see_what_gives_the_answer_away(hidden):
     ],
 )
 def test_templates_run_in_a_sandbox(template):
-    with pytest.raises(DataError, match="unsafe|undefined"):
+    with pytest.raises(DataError, match=r"unsafe|undefined"):
         read_cases([FORMS / "canonical"], rules=Rules(prompt_template=template))
 
 
@@ -183,7 +183,7 @@ def test_prompt_of_one_line_is_split_at_the_query(tmp_path):
 
 def test_cases_without_ids_are_numbered(tmp_path):
     raw = json.loads((FORMS / "list" / "words_MemoryRet_M2_que_ans.json").read_text())
-    for number, case_ in enumerate(raw):
+    for case_ in raw:
         case_["note"] = case_.pop("id")
     (tmp_path / "words_MemoryRet_M2_que_ans.json").write_text(json.dumps(raw))
     cases = read_cases([tmp_path]).cases
