@@ -8,11 +8,15 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import glob
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 SCHEME = "hf://"
 _FORM = "hf://datasets/owner/name or hf://owner/name, optionally with @revision and /path"
+
+_FETCH_FIRST = "run once with the same --data and filters, and without HF_HUB_OFFLINE"
 
 
 class HubError(ValueError):
@@ -66,13 +70,15 @@ def find_files(uri: str) -> tuple[Repository, list[str]]:
     if parsed.type not in ("dataset", "model"):
         raise HubError(f"is a {parsed.type}; only datasets and models can be read", f"write it as {_FORM}")
     repository = Repository(parsed.type, parsed.id, parsed.revision)
-    kind, revision = repository.kind, repository.revision
+    where: dict[str, Any] = {"repo_type": repository.kind, "revision": repository.revision}
     try:
-        try:
-            paths = huggingface_hub.HfApi().list_repo_files(repository.id, repo_type=kind, revision=revision)
-        except errors.OfflineModeIsEnabled:
-            cached = huggingface_hub.get_cached_repo_tree(repository.id, repo_type=kind, revision=revision)
-            paths = [file.path for file in cached]
+        if huggingface_hub.is_offline_mode():
+            paths = [file.path for file in huggingface_hub.get_cached_repo_tree(repository.id, **where)]
+        else:
+            api = huggingface_hub.HfApi()
+            # Fails at once, where the listing would try for half a minute.
+            api.repo_info(repository.id, **where)
+            paths = api.list_repo_files(repository.id, **where)
     except (errors.HTTPError, errors.CachedRepoTreeNotFoundError, OSError) as error:
         raise _told(error, repository) from error
     wanted = tuple(part for part in parsed.path_in_repo.split("/") if part)
@@ -91,6 +97,8 @@ def download(repository: Repository, paths: Sequence[str]) -> tuple[Path, str]:
     import huggingface_hub
     from huggingface_hub import errors
 
+    if not sys.stderr.isatty():
+        huggingface_hub.utils.disable_progress_bars()
     try:
         folder = Path(
             huggingface_hub.snapshot_download(
@@ -100,11 +108,16 @@ def download(repository: Repository, paths: Sequence[str]) -> tuple[Path, str]:
                 allow_patterns=[glob.escape(path) for path in paths],
             )
         )
+    except errors.IncompleteSnapshotError as error:
+        folder = Path(error.snapshot_path)
     except (errors.HTTPError, OSError) as error:
         raise _told(error, repository) from error
-    for path in paths:
-        if not (folder / path).is_file():
-            raise HubError(f"{path} is no longer there", "start again: the repository has just been changed")
+    missing = [path for path in paths if not (folder / path).is_file()]
+    if missing and huggingface_hub.is_offline_mode():
+        problem = f"cannot be read offline: {len(missing)} of {len(paths)} files are not in the cache ({missing[0]}, …)"
+        raise HubError(problem, _FETCH_FIRST)
+    if missing:
+        raise HubError(f"{missing[0]} could not be fetched", "start again")
     return folder, folder.name
 
 
@@ -123,6 +136,7 @@ def _matches(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
 
 def _told(error: Exception, repository: Repository) -> HubError:
     """What `huggingface_hub` raised, in one line."""
+    import huggingface_hub
     from huggingface_hub import errors
 
     log_in = "log in with `hf auth login`, or set HF_TOKEN"
@@ -135,9 +149,9 @@ def _told(error: Exception, repository: Repository) -> HubError:
         )
     if isinstance(error, errors.RevisionNotFoundError):
         return HubError(f"the repository has no revision {repository.revision!r}", "name another after the @")
-    if isinstance(error, errors.CachedRepoTreeNotFoundError | errors.LocalEntryNotFoundError):
-        remedy = "run once with the same --data and without HF_HUB_OFFLINE"
-        return HubError(f"cannot be read offline: {_line(error)}", remedy)
+    offline = huggingface_hub.is_offline_mode()
+    if offline and isinstance(error, errors.CachedRepoTreeNotFoundError | errors.LocalEntryNotFoundError):
+        return HubError("cannot be read offline: the repository, at this revision, is not in the cache", _FETCH_FIRST)
     return HubError(
         f"the Hub cannot be reached, or gave no answer: {_line(error)}",
         "try again; with HF_HUB_OFFLINE=1, what an earlier run fetched is read from the cache",
