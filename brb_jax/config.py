@@ -50,3 +50,19 @@ class RunConfig:
     def directory(self) -> epath.Path:
         """Where the run is written; `~` is the home directory."""
         return epath.Path(self.out).expanduser()
+
+
+def length_limit(max_length: int | None, allow_extrapolation: bool, model_limit: int) -> int:
+    """The longest input, in tokens: the model's own limit, or `max_length` where that may differ.
+
+    Raises:
+        RunError: More is asked for than the model was made for, without `allow_extrapolation`.
+    """
+    if max_length is None:
+        return model_limit
+    if max_length > model_limit and not allow_extrapolation:
+        raise RunError(
+            f"--max_length={max_length} is more than the model was made for ({model_limit} tokens): "
+            "lower it, or add --allow_extrapolation"
+        )
+    return max_length
