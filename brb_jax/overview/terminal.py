@@ -39,13 +39,14 @@ def print_overview(overview: Overview, whole: bool = False, file: IO[str] | None
         file: Where to; standard output by default. Colours only on a terminal.
     """
     file = file or sys.stdout
-    console = Console(file=file, highlight=False, soft_wrap=True)
+    console = Console(file=file, highlight=False)
     if not console.is_terminal:
         console.width = _WIDTH
     console.print(overview.reading)
     console.print(_sizes(overview))
-    console.print(_computed(overview.total), soft_wrap=False)
-    console.print(_guessers(overview))
+    console.print(_computed(overview.total))
+    if overview.total.cases:
+        console.print(_guessers(overview))
     if overview.case is not None:
         _print_case(console, overview.case, whole)
     _print_faults(console, overview.faults)
@@ -55,11 +56,11 @@ def _sizes(overview: Overview) -> Table:
     table = _table("What the files hold", overview)
     columns = ["cases", "contexts", "faults"]
     if overview.tokenizer:
-        columns += ["context, tokens", "overlong", "one pass per option", "each prefix once", "ratio"]
+        columns += ["context, tokens", "overlong", "by option", "shared", "ratio"]
     else:
         columns += ["context, characters", "context, bytes"]
     for column in columns:
-        table.add_column(column, justify="right", overflow="fold", no_wrap=column == "context, tokens")
+        table.add_column(column, justify="right", no_wrap=True)
     for name, facts, faults in _rows(overview):
         row = [name, str(facts.cases), str(facts.contexts), str(faults)]
         if facts.sharing is None or facts.overlong is None:
@@ -79,13 +80,13 @@ def _computed(facts: Facts) -> str:
         return ""
     work = facts.sharing
     return (
-        f"On a CPU a run computes {work.slots:,} slots for all files (padding, and what is computed again where a tree "
-        f"is cut, included), instead of {work.option_tokens:,} tokens with one pass per option.\n"
+        f"A pass per option computes {work.option_tokens:,} tokens; common prefixes shared, {work.tree_tokens:,} are "
+        f"left. In rows, with padding and cuts, a run on a CPU computes {work.slots:,} slots.\n"
     )
 
 
 def _guessers(overview: Overview) -> Table:
-    table = _table("Where the options stand, and how often a guesser that reads nothing picks each", overview)
+    table = _table("Where options stand, and how often they are picked without reading", overview)
     labels = sorted({label for _, facts, _ in _rows(overview) for at in facts.labels.values() for label in at})
     for column in (*labels, "always A", "longest", "shortest", "chance"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -116,7 +117,9 @@ def _print_case(console: Console, case: ShownCase, whole: bool) -> None:
     first = case.options[0]
     front = "" if first.ids is None else f"In front of the text: {', '.join(case.prefix) or 'nothing'}. "
     console.print(Text(f"{front}Scored is what stands in ⟦ ⟧.\n"))
-    console.print(Text(_elided(printable(first.read), whole), style="dim"), Text(_marked(first), style="bold"), sep="")
+    prompt = _elided(printable(first.read), whole)
+    # Lines of the prompt are not broken but where they end.
+    console.print(Text.assemble((prompt, "dim"), (_marked(first), "bold")), soft_wrap=True)
     console.print()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("option", "type"):
@@ -151,7 +154,7 @@ def _print_faults(console: Console, faults: Sequence[Fault]) -> None:
         return
     console.print(Text(f"{len(faults)} fault{'s' * (len(faults) > 1)}", style="bold"))
     for fault in faults:
-        console.print(Text(f"  {printable(str(fault))}"))
+        console.print(Text(f"  {printable(str(fault))}"), soft_wrap=True)
 
 
 def _marked(option: ShownOption) -> str:

@@ -121,7 +121,8 @@ def test_a_tokenizer_of_its_own(data, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Lengths are in tokens of {tmp_path / 'tokenizer'}.\n")
     assert "In front of the text: <s>. Scored is what stands in ⟦ ⟧." in done.stdout
-    assert "On a CPU a run computes " in done.stdout
+    assert "A pass per option computes " in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 120
 
 
 @pytest.mark.parametrize(
