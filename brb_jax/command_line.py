@@ -10,8 +10,11 @@ from collections.abc import Callable
 from absl import app, flags, logging
 
 
-def run(name: str, command: Callable[[], None]) -> None:
-    """Parses the flags of `sys.argv` and calls `command`; what it prints begins with `name`."""
+def run(name: str, command: Callable[[], int | None]) -> None:
+    """Parses the flags of `sys.argv` and calls `command`, which may return an exit status.
+
+    What is printed about a mistake in the flags begins with `name`.
+    """
     # Else transformers remarks in every process that torch is not there; nothing here needs it.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     app.run(lambda _: command(), flags_parser=lambda argv: _parse(name, argv))

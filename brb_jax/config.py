@@ -8,6 +8,8 @@ from typing import Literal
 
 from etils import epath
 
+from brb_jax.data.files import FileFilter
+from brb_jax.data.rules import Rules
 from brb_jax.results.sample import Selection
 
 
@@ -17,7 +19,10 @@ class RunError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig:
-    """Everything one evaluation depends on. Field by field the flags of `brb_jax.main`, which documents them."""
+    """Everything one evaluation depends on. Field by field the flags of `brb_jax.main`, which documents them.
+
+    `only` holds the flags that choose files by name, `rules` those that say how cases are to be read.
+    """
 
     model: str
     data: tuple[str, ...]
@@ -31,6 +36,8 @@ class RunConfig:
     overlong: Literal["skip", "truncate_left"] = "skip"
     on_bad_case: Literal["fail", "skip"] = "fail"
     limit: int | None = None
+    only: FileFilter = dataclasses.field(default_factory=FileFilter)
+    rules: Rules = dataclasses.field(default_factory=Rules)
     baseline_seed: int = 0
     dtype: Literal["float32", "bfloat16"] = "float32"
     sharing: Literal["tree", "case", "none"] = "tree"
@@ -43,3 +50,19 @@ class RunConfig:
     def directory(self) -> epath.Path:
         """Where the run is written; `~` is the home directory."""
         return epath.Path(self.out).expanduser()
+
+
+def length_limit(max_length: int | None, allow_extrapolation: bool, model_limit: int) -> int:
+    """The longest input, in tokens: the model's own limit, or `max_length` where that may differ.
+
+    Raises:
+        RunError: More is asked for than the model was made for, without `allow_extrapolation`.
+    """
+    if max_length is None:
+        return model_limit
+    if max_length > model_limit and not allow_extrapolation:
+        raise RunError(
+            f"--max_length={max_length} is more than the model was made for ({model_limit} tokens): "
+            "lower it, or add --allow_extrapolation"
+        )
+    return max_length

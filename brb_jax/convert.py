@@ -52,6 +52,16 @@ def convert(source: str, out: str, dtype: str = "float32", overwrite: bool = Fal
     )
 
 
+def define_flags() -> None:
+    """Defines the flags; see `shared_flags` for when."""
+    flags.DEFINE_string(
+        "source", None, "Required. A Hugging Face directory or Hub repository, or a .gguf file.", required=True
+    )
+    flags.DEFINE_string("out", None, "Required. The directory to write; may be in a bucket (gs://…).", required=True)
+    flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "Of the stored parameters.")
+    flags.DEFINE_bool("overwrite", False, "Replace --out if it is a converted directory.")
+
+
 def main() -> None:
     """Calls `convert` as the flags say; an error of the user's becomes one line."""
     from brb_jax.checkpoints import CheckpointError
@@ -63,11 +73,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # Here, not above, so that importing this module leaves the names to other entry points.
-    flags.DEFINE_string(
-        "source", None, "Required. A Hugging Face directory or Hub repository, or a .gguf file.", required=True
-    )
-    flags.DEFINE_string("out", None, "Required. The directory to write; may be in a bucket (gs://…).", required=True)
-    flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "Of the stored parameters.")
-    flags.DEFINE_bool("overwrite", False, "Replace --out if it is a converted directory.")
+    define_flags()
     command_line.run("convert", main)

@@ -32,6 +32,7 @@ def scoring_fingerprint(
         "model": checkpoint.fingerprint,
         "tokenizer": tokenizer.fingerprint,
         "dataset": dataset.fingerprint,
+        "rules": dataclasses.asdict(config.rules),
         **{
             name: getattr(config, name)
             for name in (
@@ -52,6 +53,7 @@ def baseline_fingerprint(config: RunConfig, dataset: Dataset) -> dict[str, Any]:
     return {
         "model": config.model,
         "dataset": dataset.fingerprint,
+        "rules": dataclasses.asdict(config.rules),
         "on_bad_case": config.on_bad_case,
         "limit": config.limit,
         "baseline_seed": config.baseline_seed,

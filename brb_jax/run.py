@@ -13,10 +13,9 @@ from jax.sharding import Mesh
 
 from brb_jax import baselines, provenance
 from brb_jax.checkpoints import Checkpoint, open_checkpoint
-from brb_jax.config import RunConfig, RunError
+from brb_jax.config import RunConfig, length_limit
 from brb_jax.data.case import Case
 from brb_jax.data.reader import Dataset, read_cases
-from brb_jax.models.config import DecoderConfig
 from brb_jax.results import selection, table, writers
 from brb_jax.results.journal import Journal, ScoreKey
 from brb_jax.results.metrics import reference, summarise
@@ -51,7 +50,7 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
     if (baseline := baselines.named(config.model)) is not None:
         return evaluate_baseline(config, baseline)
     with meshes.together():
-        dataset = read_cases(config.data, on_bad_case=config.on_bad_case, limit=config.limit)
+        dataset = read_dataset(config)
         checkpoint = open_checkpoint(config.model)
         tokenizer = load_tokenizer(checkpoint.tokenizer_path, bos=config.bos)
         tokenized = encode_cases(
@@ -59,7 +58,7 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
             tokenizer,
             option_delimiter=config.option_delimiter,
             boundary=config.boundary,
-            max_length=length_limit(config, checkpoint.config),
+            max_length=length_limit(config.max_length, config.allow_extrapolation, checkpoint.config.max_positions),
             overlong=config.overlong,
             vocab_size=checkpoint.config.vocab_size,
         )
@@ -95,9 +94,20 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
     return publish(config, dataset, samples, summarise(samples, config.selection, dataset.skipped_cases), run)
 
 
+def read_dataset(config: RunConfig) -> Dataset:
+    """The cases that the settings name."""
+    return read_cases(
+        config.data,
+        on_bad_case=config.on_bad_case,
+        limit=config.limit,
+        only=config.only,
+        rules=config.rules,
+    )
+
+
 def evaluate_baseline(config: RunConfig, name: str) -> dict[str, Any]:
     """The same of a baseline, which needs neither tokenizer nor device, and is quick enough to begin anew each time."""
-    dataset = read_cases(config.data, on_bad_case=config.on_bad_case, limit=config.limit)
+    dataset = read_dataset(config)
     choices = baselines.choices(name, dataset.cases, config.baseline_seed)
     fingerprint = provenance.baseline_fingerprint(config, dataset)
     # Nothing is written to the journal: it is opened to keep other evaluations out of the directory.
@@ -176,22 +186,6 @@ def load_model(checkpoint: Checkpoint, dtype: str, mesh: Mesh) -> LogLikelihood:
     graph, state = abstract_decoder(checkpoint.config, dtype)
     parameters = checkpoint.load(abstract_parameters(state, mesh))
     return LogLikelihood(graph, with_values(state, dict(parameters)), checkpoint.config.vocab_size, mesh)
-
-
-def length_limit(config: RunConfig, model: DecoderConfig) -> int:
-    """The longest input, in tokens: the model's own limit, or the flag's where that may differ.
-
-    Raises:
-        RunError: The flag asks for more than the model was made for, without `allow_extrapolation`.
-    """
-    if config.max_length is None:
-        return model.max_positions
-    if config.max_length > model.max_positions and not config.allow_extrapolation:
-        raise RunError(
-            f"--max_length={config.max_length} is more than the model was made for ({model.max_positions} tokens): "
-            "lower it, or add --allow_extrapolation"
-        )
-    return config.max_length
 
 
 def _by_key(scored: ScoredBatch, keys: Sequence[ScoreKey]) -> dict[ScoreKey, OptionScore]:

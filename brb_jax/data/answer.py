@@ -11,6 +11,10 @@ FORMS = 'a label ("C"), a 0-based index (2), or one option\'s exact text'
 _LABEL = re.compile(r"\s*([A-Za-z])\.?\s*")
 
 
+class Position(int):
+    """An option's place that the form of the case has settled, where a file has no way to write it."""
+
+
 def answer_index(answer: Any, texts: Sequence[str]) -> int:
     """The position of the option that `answer` names.
 
@@ -18,7 +22,7 @@ def answer_index(answer: Any, texts: Sequence[str]) -> int:
     text, so it is taken only where it is an option's exact text.
 
     Args:
-        answer: The value as it stood in the file.
+        answer: The value as it stood in the file, or a `Position`.
         texts: The options' texts in label order; the labels are `A`, `B`, ….
 
     Raises:
@@ -27,6 +31,8 @@ def answer_index(answer: Any, texts: Sequence[str]) -> int:
     >>> answer_index(" c. ", ["lark", "kite", "jade"]), answer_index(0, ["lark", "kite"])
     (2, 0)
     """
+    if isinstance(answer, Position):
+        return int(answer)
     if isinstance(answer, int) and not isinstance(answer, bool):
         readings = {answer} if 0 <= answer < len(texts) else set()
     elif isinstance(answer, str):

@@ -1,4 +1,4 @@
-"""The canonical form of a case in JSON: raw value ─► checked `Case`, or what is wrong with it."""
+"""A case in JSON, in whatever form ─► checked `Case`, or what is wrong with it. All faults of a case are found here."""
 
 from __future__ import annotations
 
@@ -9,47 +9,55 @@ from typing import Any
 from brb_jax.data import strict_json
 from brb_jax.data.answer import FORMS, answer_index
 from brb_jax.data.case import CORRECT, TASKS, Case, Option, TaskSpec
+from brb_jax.data.fields import Problem, Unclear, keys
 from brb_jax.data.filename import FileName
+from brb_jax.data.forms import CANONICAL_KEYS, Form, canonical_form
+from brb_jax.data.rules import Rules
 
-Problem = tuple[str, str]
-"""What is wrong, and what to do about it."""
-
-_KEYS = ("id", "context", "query", "options", "answer")
 _OPTION_KEYS = ("label", "text", "type")
 _OPTION_FORM = '{"label": "A", "text": "…", "type": "…"}'
 _BAD_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
 
-def check_case(raw: Any, name: FileName) -> tuple[str | None, Case | None, list[Problem]]:
+def check_case(
+    raw: Any, name: FileName, rules: Rules | None = None, given_id: int | str | None = None
+) -> tuple[str | None, Case | None, list[Problem]]:
     """Checks one case.
 
     Args:
-        raw: The value as parsed by `strict_json.loads`.
+        raw: The value as parsed by `strict_json.loads`, in canonical form or any other that `forms` knows.
         name: What the file's name says.
+        rules: What the user says about its form.
+        given_id: What the file's top level calls the case: its key there, or its place where no case has an id.
 
     Returns:
         The case's own id if it has a usable one, the case if it is sound, and else everything wrong with it.
     """
+    rules = rules or Rules()
     if not isinstance(raw, dict):
         return None, None, [(f"is a {type(raw).__name__}, not an object", "write it as an object")]
     problems = [(problem, "correct the file") for problem in strict_json.faults(raw)]
-    missing = [key for key in _KEYS if key not in raw]
+    form = canonical_form(raw, name.stem, rules, given_id)
+    problems += [problem for value in form.fields.values() if isinstance(value, Unclear) for problem in value.problems]
+    missing = [key for key in CANONICAL_KEYS if key not in form.fields]
     if missing:
-        problems.append((f"lacks {', '.join(missing)}; its keys are {list(raw)}", "add what is missing"))
-    own_id, id_problems = _check_id(raw["id"]) if "id" in raw else (None, [])
+        remedy = f"add what is missing, or name its key: --field_map={missing[0]}=KEY"
+        problems.append((f"lacks {', '.join(missing)}; its keys are {keys(raw)}", remedy))
+    fields = {key: value for key, value in form.fields.items() if not isinstance(value, Unclear)}
+    own_id, id_problems = _check_id(fields["id"]) if "id" in fields else (None, [])
     problems += id_problems
-    texts = {key: raw[key] for key in ("context", "query") if key in raw}
+    texts: dict[str, Any] = {key: fields[key] for key in ("context", "query") if key in fields}
     for key, value in texts.items():
         if not isinstance(value, str):
             problems.append((f"its {key} is a {type(value).__name__}", "make it a text"))
     problems += _bad_characters(texts)
-    options, option_problems = _check_options(raw["options"], TASKS[name.task]) if "options" in raw else ((), [])
+    options, option_problems = _check_options(fields["options"], TASKS[name.task]) if "options" in fields else ((), [])
     problems += option_problems
     answer = ""
-    if options and "answer" in raw:
-        answer, answer_problems = _check_answer(raw["answer"], options)
+    if options and "answer" in fields:
+        answer, answer_problems = _check_answer(fields["answer"], options)
         problems += answer_problems
-    metadata, metadata_problems = _check_metadata(raw)
+    metadata, metadata_problems = _check_metadata(form)
     problems += metadata_problems
     if problems:
         return own_id, None, problems
@@ -60,8 +68,8 @@ def check_case(raw: Any, name: FileName) -> tuple[str | None, Case | None, list[
         k=name.k,
         edit_k=name.edit_k,
         m=name.m,
-        context=raw["context"],
-        query=raw["query"],
+        context=fields["context"],
+        query=fields["query"],
         options=options,
         answer=answer,
         metadata=metadata,
@@ -90,16 +98,14 @@ def _check_answer(raw: Any, options: tuple[Option, ...]) -> tuple[str, list[Prob
     return option.label, []
 
 
-def _check_metadata(raw: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+def _check_metadata(form: Form) -> tuple[dict[str, Any], list[Problem]]:
     """The case's metadata, with whatever else stands beside the keys of the form."""
-    extra = {key: value for key, value in raw.items() if key not in (*_KEYS, "metadata")}
-    metadata = raw.get("metadata", {})
-    if not isinstance(metadata, dict):
-        return {}, [(f"its metadata is a {type(metadata).__name__}", "make it an object")]
-    clash = sorted(extra.keys() & metadata.keys())
+    if not isinstance(form.metadata, dict):
+        return {}, [(f"its metadata is a {type(form.metadata).__name__}", "make it an object")]
+    clash = sorted(form.extra.keys() & form.metadata.keys())
     if clash:
         return {}, [(f"{', '.join(clash)} stands both in its metadata and beside it", "keep one")]
-    return {**extra, **metadata}, []
+    return {**form.extra, **form.metadata}, []
 
 
 def _check_options(raw: Any, task: TaskSpec) -> tuple[tuple[Option, ...], list[Problem]]:

@@ -8,11 +8,12 @@ import re
 from brb_jax.data.case import TASKS
 
 SUFFIX = "_que_ans.json"
+SUFFIXES = tuple(f"_que_ans.{kind}{packed}" for kind in ("json", "jsonl") for packed in ("", ".gz"))
 CONVENTION = "{domain}_{task}_[k{K}_][editk{editK}_]M{M}_que_ans.json"
 
 _PATTERN = re.compile(
     rf"(?P<domain>.+)_(?P<task>{'|'.join(TASKS)})_(?:k(?P<k>[1-9][0-9]*)_)?(?:editk(?P<edit_k>[1-9][0-9]*)_)?"
-    r"M(?P<m>0|[1-9][0-9]*)_que_ans\.json",
+    r"M(?P<m>0|[1-9][0-9]*)_que_ans\.jsonl?(?:\.gz)?",
     re.DOTALL,
 )
 
@@ -53,7 +54,7 @@ class FileName:
 
     @classmethod
     def parse(cls, name: str) -> FileName:
-        """Reads a file's name (no directory).
+        """Reads a file's name (no directory), whichever of `SUFFIXES` it ends in.
 
         Raises:
             FileNameError: The name does not follow the convention.
@@ -69,11 +70,11 @@ class FileName:
 
     @property
     def stem(self) -> str:
-        """The name without `_que_ans.json`, as it stands at the head of a `case_id`."""
+        """The name without its suffix, as it stands at the head of a `case_id`."""
         k = "" if self.k is None else f"k{self.k}_"
         edit_k = "" if self.edit_k is None else f"editk{self.edit_k}_"
         return f"{self.domain}_{self.task}_{k}{edit_k}M{self.m}"
 
     def format(self) -> str:
-        """The file's name; the inverse of `parse`."""
+        """The file's name with the suffix `.json`; the inverse of `parse` for such names."""
         return self.stem + SUFFIX

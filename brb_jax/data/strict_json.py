@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from typing import Any
+
+# Python refuses to read integers much longer than this.
+_MOST_DIGITS = 4_000
+
+# Shorter strings are not worth looking up.
+_LONG = 1_000
 
 
 class NotANumber:
-    """Stands where the text had `NaN`, `Infinity`, or a number too large for a float."""
+    """Stands where the text had `NaN`, `Infinity`, or a number that Python cannot hold."""
 
     def __init__(self, text: str):
         self.text = text
@@ -27,17 +33,38 @@ class DoubledKeys(dict):
     doubled: tuple[str, ...] = ()
 
 
-def loads(data: bytes) -> Any:
-    """Parses UTF-8 JSON, with or without a byte order mark.
+def decode(data: bytes) -> str:
+    """The text of UTF-8 bytes, with or without a byte order mark.
+
+    Raises:
+        ValueError: Not UTF-8; the message says where.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}") from error
+
+
+def loads(text: str | bytes, texts: MutableMapping[str, str] | None = None) -> Any:
+    """Parses JSON.
+
+    Args:
+        text: One JSON value; bytes as `decode` takes them.
+        texts: Long strings seen so far, each mapped to itself. One that comes again, in this text or in a later
+            call's, becomes the same object, as contexts of megabytes do that many cases share.
 
     Raises:
         ValueError: Not UTF-8, or not JSON; the message says where.
     """
+    text = decode(text) if isinstance(text, bytes) else text
     try:
-        text = data.decode("utf-8-sig")
-        return json.loads(text, object_pairs_hook=_object, parse_constant=NotANumber, parse_float=_float)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}") from error
+        return json.loads(
+            text,
+            object_pairs_hook=lambda pairs: _object(pairs, {} if texts is None else texts),
+            parse_constant=NotANumber,
+            parse_float=_float,
+            parse_int=_int,
+        )
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error}") from error
     except RecursionError as error:
@@ -59,8 +86,11 @@ def faults(value: Any) -> Iterator[str]:
             yield from faults(item)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
+def _object(pairs: list[tuple[str, Any]], texts: MutableMapping[str, str]) -> dict[str, Any]:
+    result = {
+        key: texts.setdefault(value, value) if isinstance(value, str) and len(value) >= _LONG else value
+        for key, value in pairs
+    }
     if len(result) == len(pairs):
         return result
     seen: set[str] = set()
@@ -72,6 +102,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     marked = DoubledKeys(result)
     marked.doubled = tuple(doubled)
     return marked
+
+
+def _int(text: str) -> int | NotANumber:
+    return int(text) if len(text) <= _MOST_DIGITS else NotANumber(f"{text[:10]}… ({len(text)} digits)")
 
 
 def _float(text: str) -> float | NotANumber:

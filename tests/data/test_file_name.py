@@ -23,6 +23,13 @@ def test_parse_and_format(name):
     assert WRITTEN[name].stem + "_que_ans.json" == name
 
 
+@pytest.mark.parametrize("suffix", ["json", "jsonl", "json.gz", "jsonl.gz"])
+def test_every_suffix_says_the_same(suffix):
+    name = FileName.parse(f"words_MemoryCom_k2_M70_que_ans.{suffix}")
+    assert name == FileName("words", "MemoryCom", 2, None, 70)
+    assert name.format() == "words_MemoryCom_k2_M70_que_ans.json"
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -36,7 +43,9 @@ def test_parse_and_format(name):
         "words_MemoryCom_k0_M70_que_ans.json",
         "words_MemoryCom_k02_M70_que_ans.json",
         "words_MemoryRev_editk1_k2_M70_que_ans.json",
-        "words_MemoryRet_M70_que_ans.json.gz",
+        "words_MemoryRet_M70_que_ans.json.zip",
+        "words_MemoryRet_M70_que_ans.jsonll",
+        "words_MemoryRet_M70_que_ans.gz",
         "_MemoryRet_M70_que_ans.json",
         "MemoryRet_M70_que_ans.json",
         "a/b_MemoryRet_M70_que_ans.json",

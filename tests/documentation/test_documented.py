@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-@pytest.mark.parametrize("command", ["main", "generate", "make_options", "convert"])
+@pytest.mark.parametrize("command", ["main", "preview", "generate", "make_options", "convert"])
 def test_flag_tables(command):
     printed = subprocess.run([sys.executable, "-m", f"brb_jax.{command}", "--help"], capture_output=True, text=True)
     flags = re.findall(r"^  --(?:\[no\])?(\w+):", printed.stdout, re.MULTILINE)

@@ -104,7 +104,8 @@ def messages(sources, models, data, tmp_path_factory):
 import json
 from absl import flags
 from absl.testing import flagsaver
-from brb_jax.main import main
+from brb_jax.main import define_flags, main
+define_flags()
 said = {{}}
 for change, flag in {changes!r}.items():
     with flagsaver.flagsaver():
