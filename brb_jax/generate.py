@@ -26,7 +26,7 @@ _M, _K, _EDIT_K, _REVISION = 70, 2, 1, "both"
 
 
 def define_flags() -> None:
-    """Defines the command's flags; in a function, so that the module can be imported beside other commands."""
+    """Defines the flags; see `shared_flags` for when."""
     flags.DEFINE_string(
         "out", None, "Required. Directory to write into; created if missing. May be gs://bucket/dir.", required=True
     )

@@ -1,8 +1,9 @@
 """Adds wrong options to question/answer files: python -m brb_jax.make_options --data=… --out=DIR.
 
-Takes benchmark files whose cases have the text of the right answer and no options, and writes complete ones. Similar
-options are searched in the context, random ones are mutations, those of a wrong or an old rule follow from the program
-in a case's metadata, or are asked of an LLM. What cannot be made is listed, and then nothing is written.
+Takes benchmark files whose cases have the text of the right answer and no options, in any form that the evaluation
+reads, and writes complete ones. Similar options are searched in the context, random ones are mutations, those of a
+wrong or an old rule follow from the program in a case's metadata, or are asked of an LLM. What cannot be made is
+listed, and then nothing is written.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from typing import Literal
 from absl import flags
 from etils import epath
 
-from brb_jax import command_line
+from brb_jax import command_line, shared_flags
 from brb_jax.data.fault import MAX_LISTED, DataError
+from brb_jax.data.files import FileFilter, FilterError
 from brb_jax.data.questions import Question, QuestionFile, read_questions
+from brb_jax.data.rules import Rules, RulesError
 from brb_jax.data.writer import write_cases
 from brb_jax.generator.options.making import MadeOptions, assembled, make_options
 from brb_jax.generator.options.proposals import Ask
@@ -34,12 +37,36 @@ class OptionsError(ValueError):
     """The flags contradict each other, or options could not be made; the message lists them."""
 
 
+def define_flags() -> None:
+    """Defines the flags; see `shared_flags` for when."""
+    shared_flags.define_data_flags()
+    flags.DEFINE_string("out", None, "Required. Directory to write into; created if missing.", required=True)
+    flags.DEFINE_integer("seed", 0, "Another seed gives other options and labels, the same seed the same bytes.")
+    flags.DEFINE_enum(
+        "on_unmade", "fail", ["fail", "skip"], "Options that cannot be made: write nothing, or leave their cases out."
+    )
+    flags.DEFINE_string(
+        "llm_endpoint",
+        None,
+        "OpenAI-compatible address, as https://host/v1, for rules without a program. The key, if "
+        "it wants one, is read from OPENAI_API_KEY.",
+    )
+    flags.DEFINE_string("llm_model", None, "The model to ask there.")
+    flags.DEFINE_integer("llm_concurrency", 8, "How many requests may be under way at once.", 1)
+    flags.DEFINE_float("llm_timeout", 120.0, "Seconds that one request may take.", 0.001)
+    flags.DEFINE_string("llm_cache", "~/.cache/brb_jax/llm", "Directory where replies are kept and looked up first.")
+
+
 @dataclasses.dataclass(frozen=True)
 class OptionsConfig:
-    """What to read, write and ask. Field by field the flags, which document them."""
+    """What to read, write and ask. Field by field the flags, which document them; `only` is what the filters keep."""
 
     data: tuple[str, ...]
     out: str
+    on_bad_case: Literal["fail", "skip"] = "fail"
+    limit: int | None = None
+    only: FileFilter = dataclasses.field(default_factory=FileFilter)
+    rules: Rules = dataclasses.field(default_factory=Rules)
     seed: int = 0
     on_unmade: Literal["fail", "skip"] = "fail"
     llm_endpoint: str | None = None
@@ -47,6 +74,30 @@ class OptionsConfig:
     llm_concurrency: int = 8
     llm_timeout: float = 120.0
     llm_cache: str = "~/.cache/brb_jax/llm"
+
+
+def config_from_flags() -> OptionsConfig:
+    """Reads the parsed flags.
+
+    Raises:
+        FilterError, RulesError: A flag is not of its form.
+    """
+    data = shared_flags.data_settings()
+    return OptionsConfig(
+        data=data.data,
+        out=FLAGS.out,
+        on_bad_case=data.on_bad_case,
+        limit=data.limit,
+        only=data.only,
+        rules=data.rules,
+        seed=FLAGS.seed,
+        on_unmade=FLAGS.on_unmade,
+        llm_endpoint=FLAGS.llm_endpoint,
+        llm_model=FLAGS.llm_model,
+        llm_concurrency=FLAGS.llm_concurrency,
+        llm_timeout=FLAGS.llm_timeout,
+        llm_cache=FLAGS.llm_cache,
+    )
 
 
 def write_options(config: OptionsConfig) -> list[str]:
@@ -61,8 +112,13 @@ def write_options(config: OptionsConfig) -> list[str]:
     Raises:
         DataError, OptionsError, OSError: Nothing was written; the LLM's replies are kept for another try.
     """
-    files = read_questions(config.data)
+    read = read_questions(
+        config.data, on_bad_case=config.on_bad_case, limit=config.limit, only=config.only, rules=config.rules
+    )
+    files = read.files
     _check_out(config, files)
+    if read.skipped:
+        print(f"make_options: cases left out for {DataError(read.skipped)}", file=sys.stderr)
     with _llm(config) as ask:
         questions = [question for file in files for question in file.questions]
         made = _make_all(questions, lambda question: make_options(question, config.seed, ask), config.llm_concurrency)
@@ -83,12 +139,14 @@ def write_options(config: OptionsConfig) -> list[str]:
 def _check_out(config: OptionsConfig, files: Sequence[QuestionFile]) -> None:
     """
     Raises:
-        OptionsError: A file would be replaced by its own options.
+        OptionsError: A file with options would replace the one without, or lie beside it.
     """
     out = epath.Path(config.out).expanduser()
     for file in files:
-        if (out / file.path.name).resolve() == file.path.resolve():
-            raise OptionsError(f"--out={config.out} would replace {file.path}; name another directory")
+        written, read = (out / file.name.format()).resolve(), file.source.path.resolve()
+        if written.parent == read.parent:
+            does = "replace" if written == read else "hold a file of the same name as"
+            raise OptionsError(f"--out={config.out} would {does} {file.source.shown}; name another directory")
 
 
 @contextlib.contextmanager
@@ -144,7 +202,7 @@ def _listed(unmade: Sequence[str]) -> str:
 def _write(file: QuestionFile, made: Sequence[MadeOptions], config: OptionsConfig) -> str:
     cases = assembled(file, made, config.seed)
     if made and not cases:
-        return f"{file.path}: none of {len(made)} cases is complete, not written"
+        return f"{file.source.shown}: none of {len(made)} cases is complete, not written"
     ways = Counter((kind, way) for options in made if not options.missing for kind, way in options.made_by.items())
     settings = {"seed": config.seed, "llm_model": config.llm_model}
     path = write_cases(config.out, file.name, cases, {**file.metadata, "make_options": settings})
@@ -154,41 +212,12 @@ def _write(file: QuestionFile, made: Sequence[MadeOptions], config: OptionsConfi
 
 def main() -> None:
     try:
-        config = OptionsConfig(
-            data=tuple(FLAGS.data),
-            out=FLAGS.out,
-            seed=FLAGS.seed,
-            on_unmade=FLAGS.on_unmade,
-            llm_endpoint=FLAGS.llm_endpoint,
-            llm_model=FLAGS.llm_model,
-            llm_concurrency=FLAGS.llm_concurrency,
-            llm_timeout=FLAGS.llm_timeout,
-            llm_cache=FLAGS.llm_cache,
-        )
-        for line in write_options(config):
+        for line in write_options(config_from_flags()):
             print(line)
-    except (DataError, OptionsError, OSError) as error:
+    except (DataError, FilterError, OptionsError, OSError, RulesError) as error:
         sys.exit(f"make_options: {error}")
 
 
 if __name__ == "__main__":
-    # Here, not above, so that importing this module leaves the names to other entry points.
-    flags.DEFINE_list(
-        "data", None, "Required. Question/answer files or directories of them, separated by commas.", required=True
-    )
-    flags.DEFINE_string("out", None, "Required. Directory to write into; created if missing.", required=True)
-    flags.DEFINE_integer("seed", 0, "Another seed gives other options and labels, the same seed the same bytes.")
-    flags.DEFINE_enum(
-        "on_unmade", "fail", ["fail", "skip"], "Options that cannot be made: write nothing, or leave their cases out."
-    )
-    flags.DEFINE_string(
-        "llm_endpoint",
-        None,
-        "OpenAI-compatible address, as https://host/v1, for rules without a program. The key, if "
-        "it wants one, is read from OPENAI_API_KEY.",
-    )
-    flags.DEFINE_string("llm_model", None, "The model to ask there.")
-    flags.DEFINE_integer("llm_concurrency", 8, "How many requests may be under way at once.", 1)
-    flags.DEFINE_float("llm_timeout", 120.0, "Seconds that one request may take.", 0.001)
-    flags.DEFINE_string("llm_cache", "~/.cache/brb_jax/llm", "Directory where replies are kept and looked up first.")
+    define_flags()
     command_line.run("make_options", main)

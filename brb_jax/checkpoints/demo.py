@@ -61,6 +61,12 @@ DEMOS = {
 }
 
 
+def define_flags() -> None:
+    """Defines the flags; see `brb_jax.shared_flags` for when."""
+    flags.DEFINE_enum("model", "smollm2-135m", sorted(DEMOS), "Which model.")
+    flags.DEFINE_string("out", None, "The .gguf file to write.", required=True)
+
+
 def fetch(name: str, out: Path) -> Path:
     """Writes a demo model to `out`, unless it is there already, whole.
 
@@ -127,7 +133,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # Here, not above, so that importing this module leaves the names to other entry points.
-    flags.DEFINE_enum("model", "smollm2-135m", sorted(DEMOS), "Which model.")
-    flags.DEFINE_string("out", None, "The .gguf file to write.", required=True)
+    define_flags()
     command_line.run("demo", main)

@@ -1,17 +1,22 @@
-"""A case in JSON, in whatever form ─► checked `Case`, or what is wrong with it. All faults of a case are found here."""
+"""A case in JSON, in whatever form ─► checked `Case`, or what is wrong with it. All faults of a case are found here.
+
+Those that a case without options can have as well are found by `check_fields`.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.data import strict_json
 from brb_jax.data.answer import FORMS, answer_index
 from brb_jax.data.case import CORRECT, TASKS, Case, Option, TaskSpec
-from brb_jax.data.fields import Problem, Unclear, keys
+from brb_jax.data.fields import CASE_ALIASES, Problem, Unclear, keys
 from brb_jax.data.filename import FileName
-from brb_jax.data.forms import CANONICAL_KEYS, Form, canonical_form
+from brb_jax.data.forms import Form, canonical_form
 from brb_jax.data.rules import Rules
 
 _OPTION_KEYS = ("label", "text", "type")
@@ -19,8 +24,25 @@ _OPTION_FORM = '{"label": "A", "text": "…", "type": "…"}'
 _BAD_CHARACTER = re.compile("[\0\ud800-\udfff]")
 
 
+@dataclasses.dataclass(frozen=True)
+class CheckedFields:
+    """What could be made out of a case.
+
+    Attributes:
+        own_id: Its id, if it has a usable one.
+        fields: Those of the canonical form that it has.
+        metadata: Its own, with whatever else stands beside.
+        problems: What is wrong, but for options and answer, of which only presence is checked.
+    """
+
+    own_id: str | None
+    fields: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+    problems: list[Problem]
+
+
 def check_case(
-    raw: Any, name: FileName, rules: Rules | None = None, given_id: int | str | None = None
+    raw: Any, name: FileName, rules: Rules, given_id: int | str | None
 ) -> tuple[str | None, Case | None, list[Problem]]:
     """Checks one case.
 
@@ -33,13 +55,51 @@ def check_case(
     Returns:
         The case's own id if it has a usable one, the case if it is sound, and else everything wrong with it.
     """
-    rules = rules or Rules()
+    checked = check_fields(raw, name, rules, given_id, CASE_ALIASES)
+    fields, problems = checked.fields, list(checked.problems)
+    options, option_problems = _check_options(fields["options"], TASKS[name.task]) if "options" in fields else ((), [])
+    problems += option_problems
+    answer = ""
+    if options and "answer" in fields:
+        answer, answer_problems = _check_answer(fields["answer"], options)
+        problems += answer_problems
+    if problems:
+        return checked.own_id, None, problems
+    case = Case(
+        case_id=f"{name.stem}/{checked.own_id}",
+        domain=name.domain,
+        task=name.task,
+        k=name.k,
+        edit_k=name.edit_k,
+        m=name.m,
+        context=fields["context"],
+        query=fields["query"],
+        options=options,
+        answer=answer,
+        metadata=checked.metadata,
+    )
+    return checked.own_id, case, []
+
+
+def check_fields(
+    raw: Any,
+    name: FileName,
+    rules: Rules,
+    given_id: int | str | None,
+    aliases: Mapping[str, tuple[str, ...]],
+) -> CheckedFields:
+    """Finds the fields of a case, and checks those that it has with or without options.
+
+    Args:
+        raw, name, rules, given_id: As for `check_case`.
+        aliases: The fields to look for, as for `canonical_form`; but for `types`, none may be missing.
+    """
     if not isinstance(raw, dict):
-        return None, None, [(f"is a {type(raw).__name__}, not an object", "write it as an object")]
+        return CheckedFields(None, {}, {}, [(f"is a {type(raw).__name__}, not an object", "write it as an object")])
     problems = [(problem, "correct the file") for problem in strict_json.faults(raw)]
-    form = canonical_form(raw, name.stem, rules, given_id)
+    form = canonical_form(raw, name.stem, rules, given_id, aliases)
     problems += [problem for value in form.fields.values() if isinstance(value, Unclear) for problem in value.problems]
-    missing = [key for key in CANONICAL_KEYS if key not in form.fields]
+    missing = [key for key in aliases if key != "types" and key not in form.fields]
     if missing:
         remedy = f"add what is missing, or name its key: --field_map={missing[0]}=KEY"
         problems.append((f"lacks {', '.join(missing)}; its keys are {keys(raw)}", remedy))
@@ -50,38 +110,16 @@ def check_case(
     for key, value in texts.items():
         if not isinstance(value, str):
             problems.append((f"its {key} is a {type(value).__name__}", "make it a text"))
-    problems += _bad_characters(texts)
-    options, option_problems = _check_options(fields["options"], TASKS[name.task]) if "options" in fields else ((), [])
-    problems += option_problems
-    answer = ""
-    if options and "answer" in fields:
-        answer, answer_problems = _check_answer(fields["answer"], options)
-        problems += answer_problems
+    problems += bad_characters(texts)
     metadata, metadata_problems = _check_metadata(form)
-    problems += metadata_problems
-    if problems:
-        return own_id, None, problems
-    case = Case(
-        case_id=f"{name.stem}/{own_id}",
-        domain=name.domain,
-        task=name.task,
-        k=name.k,
-        edit_k=name.edit_k,
-        m=name.m,
-        context=fields["context"],
-        query=fields["query"],
-        options=options,
-        answer=answer,
-        metadata=metadata,
-    )
-    return own_id, case, []
+    return CheckedFields(own_id, fields, metadata, problems + metadata_problems)
 
 
 def _check_id(raw: Any) -> tuple[str | None, list[Problem]]:
     is_number = isinstance(raw, int) and not isinstance(raw, bool)
     if not is_number and not (isinstance(raw, str) and raw):
         return None, [(f"its id is {raw!r}", "make it a number or a non-empty text")]
-    problems = _bad_characters({"id": raw})
+    problems = bad_characters({"id": raw})
     return (None if problems else str(raw)), problems
 
 
@@ -145,11 +183,11 @@ def _check_options(raw: Any, task: TaskSpec) -> tuple[tuple[Option, ...], list[P
                 )
             )
         first_with.setdefault(text, option.label)
-    problems += _bad_characters({f"option {option.label}": option.text for option in options})
+    problems += bad_characters({f"option {option.label}": option.text for option in options})
     return options, problems
 
 
-def _bad_characters(texts: dict[str, Any]) -> list[Problem]:
+def bad_characters(texts: dict[str, Any]) -> list[Problem]:
     """NUL ends a string in many tokenizers, a lone surrogate has no UTF-8: a model would see something else."""
     problems: list[Problem] = []
     for where, text in texts.items():

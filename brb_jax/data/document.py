@@ -6,7 +6,7 @@ import dataclasses
 import gzip
 import json
 import zlib
-from collections.abc import MutableMapping
+from collections.abc import Collection, MutableMapping
 from typing import Any
 
 from brb_jax.data import strict_json
@@ -45,7 +45,9 @@ class DocumentError(ValueError):
         super().__init__("; ".join(problem for problem, _ in problems))
 
 
-def read_document(data: bytes, file_name: str, rules: Rules, texts: MutableMapping[str, str]) -> Document:
+def read_document(
+    data: bytes, file_name: str, rules: Rules, texts: MutableMapping[str, str], marks: Collection[str]
+) -> Document:
     """Finds the cases of a file.
 
     Args:
@@ -53,6 +55,7 @@ def read_document(data: bytes, file_name: str, rules: Rules, texts: MutableMappi
         file_name: Its ending tells what is packed (`.gz`) and what has one case a line (`.jsonl`).
         rules: `field_map` may name the key that holds the cases.
         texts: See `strict_json.loads`.
+        marks: By which fields an object is known for a case; see `looks_like_case`.
 
     Raises:
         DocumentError: The file is not whole, no JSON, or of another form.
@@ -75,9 +78,9 @@ def read_document(data: bytes, file_name: str, rules: Rules, texts: MutableMappi
         return Document(document)
     if not isinstance(document, dict):
         raise DocumentError([(f"holds {type(document).__name__}", f"make it {_FORM}")])
-    if looks_like_case(document, rules.field_map):
+    if looks_like_case(document, rules.field_map, marks):
         return Document([document])
-    return _of_object(document, rules)
+    return _of_object(document, rules, marks)
 
 
 def _unpack(data: bytes) -> bytes:
@@ -112,7 +115,7 @@ def _lines(text: str, texts: MutableMapping[str, str]) -> Document:
     return Document(cases)
 
 
-def _of_object(document: dict[str, Any], rules: Rules) -> Document:
+def _of_object(document: dict[str, Any], rules: Rules, marks: Collection[str]) -> Document:
     """The cases of an object: the list under one of its keys, or its values."""
     doubled = getattr(document, "doubled", ())
     named = CASES if CASES in document else None
@@ -122,12 +125,12 @@ def _of_object(document: dict[str, Any], rules: Rules) -> Document:
         head = {key: value for key, value in document.items() if key != named}
         if isinstance(held, list):
             return Document(held, head=head, doubled=doubled)
-        if isinstance(held, dict) and _by_id(held, rules):
+        if isinstance(held, dict) and _by_id(held, rules, marks):
             inner = (*doubled, *getattr(held, "doubled", ()))
             return Document(list(held.values()), list(held), head, inner)
         raise DocumentError([_unknown(document)])
     lists = [key for key, v in document.items() if isinstance(v, list) and any(isinstance(item, dict) for item in v)]
-    by_id = _by_id(document, rules)
+    by_id = _by_id(document, rules, marks)
     if len(lists) + by_id > 1:
         what = " and ".join(map(repr, lists)) + (" and its other values" if by_id else "")
         raise DocumentError(
@@ -143,8 +146,8 @@ def _of_object(document: dict[str, Any], rules: Rules) -> Document:
     raise DocumentError([_unknown(document)])
 
 
-def _by_id(document: dict[str, Any], rules: Rules) -> bool:
-    return any(looks_like_case(value, rules.field_map) for value in document.values())
+def _by_id(document: dict[str, Any], rules: Rules, marks: Collection[str]) -> bool:
+    return any(looks_like_case(value, rules.field_map, marks) for value in document.values())
 
 
 def _unknown(document: dict[str, Any]) -> Problem:

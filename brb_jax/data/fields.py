@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 Problem = tuple[str, str]
@@ -18,6 +18,8 @@ CASE_ALIASES: Mapping[str, tuple[str, ...]] = {
     "types": ("types", "option_types", "options_types", "option_type"),
     "answer": ("answer", "ans", "gold", "label", "correct_option", "correct_answer", "target"),
 }
+# Of a case that has no options yet.
+QUESTION_ALIASES = {name: CASE_ALIASES[name] for name in ("id", "context", "query", "answer")}
 OPTION_ALIASES: Mapping[str, tuple[str, ...]] = {
     "label": ("label", "letter", "key", "id"),
     "text": ("text", "content", "option", "value", "answer"),
@@ -30,8 +32,8 @@ EXAMPLE_ALIASES: Mapping[str, tuple[str, ...]] = {
 NAMES = (CASES, *CASE_ALIASES, *OPTION_ALIASES, *EXAMPLE_ALIASES)
 """Every name that `--field_map` takes; none of them means two things."""
 
-# An object with all of these under their own names is in canonical form, whatever else it holds; an id goes with it.
-_CANONICAL = (("context", "query", "options", "answer"), tuple(OPTION_ALIASES), tuple(EXAMPLE_ALIASES))
+# An object with all names but these is in canonical form, whatever else it holds.
+_NOT_NEEDED = ("id", "types")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,12 +67,8 @@ def find(
     Returns:
         For each name its key; None where there is none; and `Unclear` where it cannot be told.
     """
-    canonical = {
-        name
-        for names in _CANONICAL
-        if set(names) <= aliases.keys() and all(name in raw and field_map.get(name, name) == name for name in names)
-        for name in (*names, "id")
-    }
+    needed = [name for name in aliases if name not in _NOT_NEEDED]
+    canonical = [*needed, "id"] if all(name in raw and field_map.get(name, name) == name for name in needed) else []
     named = {field_map[name] for name in aliases if name in field_map}
     found: dict[str, str | Unclear | None] = {}
     for name, other in aliases.items():
@@ -95,16 +93,27 @@ def find(
     return found
 
 
-def looks_like_case(raw: Any, field_map: Mapping[str, str]) -> bool:
-    """Whether an object has something that could be options, and something that could be a question or a context."""
+def has(raw: Mapping[str, Any], name: str, field_map: Mapping[str, str]) -> bool:
+    """Whether an object has something that could be this field of a case."""
+    if name in field_map:
+        return field_map[name] in raw
+    named = {field_map[other] for other in CASE_ALIASES if other in field_map}
+    return any(_plain(key) in CASE_ALIASES[name] and key not in named for key in raw)
+
+
+def looks_like_case(raw: Any, field_map: Mapping[str, str], marks: Collection[str]) -> bool:
+    """Whether an object has something that could be one of `marks`, and something that could be a query or a context.
+
+    Args:
+        raw: A value of the file.
+        field_map: As in `Rules`.
+        marks: Fields that nothing but a case has: the options, say.
+    """
     if not isinstance(raw, dict):
         return False
-    plain = {_plain(key) for key in raw}
-
-    def has(name: str) -> bool:
-        return field_map[name] in raw if name in field_map else not plain.isdisjoint(CASE_ALIASES[name])
-
-    return has("options") and (has("query") or has("context"))
+    return any(has(raw, mark, field_map) for mark in marks) and any(
+        has(raw, name, field_map) for name in ("query", "context")
+    )
 
 
 def keys(raw: Iterable[str], most: int = 20) -> str:

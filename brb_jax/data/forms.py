@@ -14,10 +14,9 @@ from typing import Any
 from brb_jax.data import templates
 from brb_jax.data.answer import Position
 from brb_jax.data.case import CORRECT, TASKS
-from brb_jax.data.fields import CASE_ALIASES, EXAMPLE_ALIASES, OPTION_ALIASES, Unclear, find, keys, unclear
+from brb_jax.data.fields import EXAMPLE_ALIASES, OPTION_ALIASES, Unclear, find, keys, unclear
 from brb_jax.data.rules import Rules
 
-CANONICAL_KEYS = ("id", "context", "query", "options", "answer")
 _ARROW = "->"
 _EXAMPLE = "{{ input }} -> {{ output }}\n"
 _TYPES = {type_ for task in TASKS.values() for type_ in task.option_types}
@@ -29,7 +28,7 @@ class Form:
     """A case in canonical form.
 
     Attributes:
-        fields: Those of `CANONICAL_KEYS` that the case has, or `Unclear`.
+        fields: Those of `id`, `context`, `query`, `options` and `answer` that the case has, or `Unclear`.
         metadata: As it stands in the file.
         extra: What stands beside, by its key.
     """
@@ -39,7 +38,13 @@ class Form:
     extra: dict[str, Any]
 
 
-def canonical_form(raw: dict[str, Any], stem: str, rules: Rules, given_id: int | str | None) -> Form:
+def canonical_form(
+    raw: dict[str, Any],
+    stem: str,
+    rules: Rules,
+    given_id: int | str | None,
+    aliases: Mapping[str, tuple[str, ...]],
+) -> Form:
     """Finds the fields of a case under whatever keys and in whatever accepted form they are.
 
     Args:
@@ -47,8 +52,9 @@ def canonical_form(raw: dict[str, Any], stem: str, rules: Rules, given_id: int |
         stem: The file's name without its suffix.
         rules: What the user says about it.
         given_id: What the file's top level calls the case: its key there, or its place where no case has an id.
+        aliases: The fields to look for: `CASE_ALIASES` or `QUESTION_ALIASES`.
     """
-    key_of = find(raw, CASE_ALIASES, rules.field_map)
+    key_of = find(raw, aliases, rules.field_map)
     fields = {name: key if isinstance(key, Unclear) else raw[key] for name, key in key_of.items() if key is not None}
     if given_id is not None:
         fields["id"] = _one_id(fields, given_id)
@@ -67,7 +73,7 @@ def canonical_form(raw: dict[str, Any], stem: str, rules: Rules, given_id: int |
     if isinstance(examples, list):
         fields["context"] = _context(examples, fields.get("query"), rules)
     if rules.prompt_template is not None:
-        hidden = [key_of[name] for name in ("options", "types", "answer")]
+        hidden = [key_of.get(name) for name in ("options", "types", "answer")]
         visible = {key: value for key, value in raw.items() if key not in hidden}
         _apply_prompt_template(rules.prompt_template, visible, key_of, examples, fields)
     extra = {key: value for key, value in raw.items() if key not in used and key != "metadata"}

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, MutableMapping
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 from etils import epath
 
-from brb_jax.data import strict_json
 from brb_jax.data.canonical import check_case
 from brb_jax.data.case import Case
-from brb_jax.data.document import Document, DocumentError, read_document
-from brb_jax.data.fault import DataError, Fault
-from brb_jax.data.fields import CASE_ALIASES, find
+from brb_jax.data.contents import Kind, check_settings, read_contents, refuse
+from brb_jax.data.fault import Fault
 from brb_jax.data.filename import FileName
 from brb_jax.data.files import FileFilter, Source, find_files
 from brb_jax.data.rules import Rules
+
+_CASES = Kind(check_case, ("options",))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,14 +90,9 @@ def read_cases(
         DataError: Lists every fault that is not skipped.
         ValueError: `limit` is negative or `on_bad_case` unknown.
     """
-    if limit is not None and limit < 0:
-        raise ValueError(f"limit must be None or at least 0, got {limit}")
-    if on_bad_case not in ("fail", "skip"):
-        raise ValueError(f"on_bad_case must be 'fail' or 'skip', got {on_bad_case!r}")
+    check_settings(on_bad_case, limit)
     survey = survey_files(paths, only=only, rules=rules)
-    fatal = [fault for fault in survey.faults if on_bad_case == "fail" or fault.place is None]
-    if fatal:
-        raise DataError(fatal)
+    refuse(survey.faults, on_bad_case)
     cases = tuple(case for file in survey.files for case in file.cases)
     names = tuple(file.source.exact for file in survey.files)
     return Dataset(cases[:limit], survey.faults, names, survey.fingerprint)
@@ -112,69 +107,11 @@ def survey_files(
     texts: dict[str, str] = {}
     digest = hashlib.sha256()
     for source in sources:
-        try:
-            data = source.path.read_bytes()
-        except OSError as error:
-            problem = f"cannot be read: {error}"
-            fault = Fault(source.shown, None, None, problem, "check the path and its permissions")
-            files.append(FileCases(source, (), (fault,)))
-            continue
-        for part in (source.path.name.encode(), data):
-            digest.update(len(part).to_bytes(8, "big"))
-            digest.update(part)
-        cases, file_faults = _read_file(source, data, rules or Rules(), texts)
-        files.append(FileCases(source, tuple(cases), tuple(file_faults)))
+        contents = read_contents(source, _CASES, rules or Rules(), texts)
+        files.append(FileCases(source, contents.items, contents.faults))
+        if contents.data is not None:
+            for part in (source.path.name.encode(), contents.data):
+                digest.update(len(part).to_bytes(8, "big"))
+                digest.update(part)
     every = (*faults, *(fault for file in files for fault in file.faults))
     return Survey(tuple(files), every, digest.hexdigest())
-
-
-def _read_file(
-    source: Source, data: bytes, rules: Rules, texts: MutableMapping[str, str]
-) -> tuple[list[Case], list[Fault]]:
-    """The sound cases of one file, and what is wrong with the file and its other cases."""
-
-    def fault(problem: str, remedy: str) -> Fault:
-        return Fault(source.shown, None, None, problem, remedy)
-
-    try:
-        document = read_document(data, source.path.name, rules, texts)
-    except DocumentError as error:
-        return [], [fault(*problem) for problem in error.problems]
-    name = source.name
-    faults = [fault(f"the key {key!r} stands twice in one object", "remove one") for key in document.doubled]
-    faults += [fault(problem, "correct the metadata") for problem in strict_json.faults(document.head)]
-    faults += [
-        fault(problem, "rename the file or correct its metadata") for problem in _against_name(document.head, name)
-    ]
-    cases: dict[str, Case] = {}
-    for place, (raw, given_id) in enumerate(zip(document.cases, _given_ids(document, rules), strict=True)):
-        own_id, case, problems = check_case(raw, name, rules, given_id)
-        if case is not None and case.case_id in cases:
-            problems = [("its id stands twice in the file", "give every case an id of its own")]
-        elif case is not None:
-            shared = texts.setdefault(case.context, case.context)
-            cases[case.case_id] = case if shared is case.context else dataclasses.replace(case, context=shared)
-        faults += [Fault(source.shown, place, own_id, problem, remedy) for problem, remedy in problems]
-    return list(cases.values()), faults
-
-
-def _given_ids(document: Document, rules: Rules) -> list[str | int | None]:
-    """What the top level calls the cases: by key, or by place if none of them has an id."""
-    if document.keys is not None:
-        return list(document.keys)
-    for raw in document.cases:
-        if isinstance(raw, dict) and find(raw, {"id": CASE_ALIASES["id"]}, rules.field_map)["id"] is not None:
-            return [None] * len(document.cases)
-    return list(range(len(document.cases)))
-
-
-def _against_name(head: dict[str, Any], name: FileName) -> list[str]:
-    """Where the file's metadata says something else than its name."""
-    metadata = head.get("metadata", {})
-    if not isinstance(metadata, dict):
-        return [f"its metadata is a {type(metadata).__name__}, not an object"]
-    return [
-        f"its name says {field}={value!r}, its metadata {field}={metadata[field]!r}"
-        for field, value in dataclasses.asdict(name).items()
-        if field in metadata and metadata[field] != value
-    ]

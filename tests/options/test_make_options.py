@@ -1,5 +1,6 @@
 """The command: whole files in, whole files or a list of what is missing out."""
 
+import gzip
 import itertools
 import json
 import os
@@ -127,12 +128,49 @@ def test_the_complete_cases_alone(generated, tmp_path, capsys):
     assert sorted(case.answer for case in revised) == list("ABCD")
 
 
+def test_files_of_another_form_by_the_command(generated, tmp_path):
+    questions, packed = tmp_path / "questions", tmp_path / "packed"
+    without_options(generated, questions)
+    packed.mkdir()
+    for path in questions.iterdir():
+        raw = json.loads(path.read_text())["cases"]
+        lines = [{"nr": c["id"], "Memory": c["context"].splitlines(), "ask": c["query"]} for c in raw]
+        lines = [{**line, "gold": c["answer"], "metadata": c["metadata"]} for line, c in zip(lines, raw, strict=True)]
+        data = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+        (packed / f"{path.name}l.gz").write_bytes(gzip.compress(data))
+    write_options(config(questions, tmp_path / "plain"))
+    map_ = "--field_map=id=nr,query=ask"
+    done = command(f"--data={packed}/*_M10_*", map_, "--tasks=MemoryCom,MemoryRev", f"--out={tmp_path / 'out'}")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert len(lines) == 4 and lines[0].startswith(f"{tmp_path}/out/digits_MemoryCom_k2_M10_que_ans.json: 7 of 7 cases")
+    plain = read_cases([tmp_path / "plain"]).cases
+    assert read_cases([tmp_path / "out"]).cases == tuple(case for case in plain if case.task != "MemoryRet")
+
+    one = packed / "words_MemoryRet_M10_que_ans.jsonl.gz"
+    first, *others = gzip.decompress(one.read_bytes()).splitlines()
+    faulty = {**json.loads(first), "choices": []}
+    one.write_bytes(gzip.compress(b"\n".join([json.dumps(faulty).encode(), *others])))
+    done = command(f"--data={one}", map_, f"--out={tmp_path / 'faulty'}")
+    told = f"{one}, case #0 (id 0): has options already; leave the file out, or take the options out"
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"make_options: 1 fault in the data:\n  {told}\n"
+    done = command(f"--data={one}", map_, "--on_bad_case=skip", "--limit=5", f"--out={tmp_path / 'faulty'}")
+    assert done.returncode == 0 and ": 5 of 5 cases; " in done.stdout
+    assert done.stderr == f"make_options: cases left out for 1 fault in the data:\n  {told}\n"
+
+
 def test_the_source_is_not_replaced(generated, tmp_path):
     without_options(generated, tmp_path / "questions")
     before = contents(tmp_path / "questions")
     with pytest.raises(OptionsError, match=r"would replace .*; name another directory"):
         write_options(config(tmp_path / "questions", tmp_path / "questions/../questions"))
     assert contents(tmp_path / "questions") == before
+    for path in (tmp_path / "questions").iterdir():
+        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    with pytest.raises(OptionsError, match=r"would hold a file of the same name as .*\.gz; name another directory"):
+        write_options(config(tmp_path / "questions", tmp_path / "questions"))
 
 
 def wrong(request):
@@ -276,6 +314,9 @@ def test_the_command(composed, generated, tmp_path):
         (["--llm_concurrency=0"], "--llm_concurrency=0"),
         (["--on_unmade=guess"], "value should be one of <fail|skip>"),
         (["--data=/nowhere"], "1 fault in the data:\n  /nowhere: "),
+        (["--m=few"], "--m: 'few' is neither a whole number nor 'none'"),
+        (["--field_map=passage"], "--field_map: 'passage' is not of the form context=passage"),
+        (["--prompt_template={{"], "--prompt_template: "),
         (["--out=/dev/null/out"], "/dev/null/out"),
         (["questions"], "unexpected argument 'questions'"),
     ],

@@ -8,6 +8,7 @@ from etils import epath
 from question_cases import WORDS, WORDS_ANSWER, question
 
 from brb_jax.data.case import TASKS
+from brb_jax.data.files import Source
 from brb_jax.data.questions import QuestionFile
 from brb_jax.generator.options.making import MadeOptions, assembled, make_options
 
@@ -100,7 +101,7 @@ def test_random_options_start_from_any_option_of_the_form():
 
 def file_of(task, number):
     questions = tuple(question(task=task, number=i, metadata={"source": i}) for i in range(number))
-    return QuestionFile(epath.Path("x"), questions[0].name, {}, questions)
+    return QuestionFile(Source("x", questions[0].name, epath.Path("x"), "x"), {}, questions)
 
 
 @pytest.mark.parametrize("task", TASKS)
