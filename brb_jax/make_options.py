@@ -119,6 +119,8 @@ def write_options(config: OptionsConfig) -> list[str]:
     _check_out(config, files)
     if read.skipped:
         print(f"make_options: cases left out for {DataError(read.skipped)}", file=sys.stderr)
+    if not files:
+        raise OptionsError("no case is left to make options for; nothing was written")
     with _llm(config) as ask:
         questions = [question for file in files for question in file.questions]
         made = _make_all(questions, lambda question: make_options(question, config.seed, ask), config.llm_concurrency)

@@ -314,6 +314,7 @@ def test_the_command(composed, generated, tmp_path):
         (["--llm_concurrency=0"], "--llm_concurrency=0"),
         (["--on_unmade=guess"], "value should be one of <fail|skip>"),
         (["--data=/nowhere"], "1 fault in the data:\n  /nowhere: "),
+        (["--limit=0"], "no case is left to make options for; nothing was written"),
         (["--m=few"], "--m: 'few' is neither a whole number nor 'none'"),
         (["--field_map=passage"], "--field_map: 'passage' is not of the form context=passage"),
         (["--prompt_template={{"], "--prompt_template: "),
