@@ -40,7 +40,7 @@ class RunConfig:
     rules: Rules = dataclasses.field(default_factory=Rules)
     baseline_seed: int = 0
     dtype: Literal["float32", "bfloat16"] = "float32"
-    sharing: Literal["tree", "case", "none"] = "tree"
+    sharing: Literal["tree", "case", "none"] | None = None
     buckets: tuple[int, ...] | None = None
     max_buckets: int = 4
     batch_tokens: int | None = None

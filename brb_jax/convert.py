@@ -2,6 +2,7 @@
 
 The result is a directory of Orbax parameters, the decoder's config and the tokenizer, which any mesh can
 restore. Parameters are converted one at a time: host memory stays near the largest, its layers stacked.
+`--verify` then compares it with transformers and torch.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from brb_jax import command_line
 FLAGS = flags.FLAGS
 
 
-def convert(source: str, out: str, dtype: str = "float32", overwrite: bool = False) -> str:
+def convert(source: str, out: str, dtype: str = "float32", overwrite: bool = False, verify: bool = False) -> str:
     """Converts a checkpoint.
 
     Args:
@@ -27,29 +28,44 @@ def convert(source: str, out: str, dtype: str = "float32", overwrite: bool = Fal
         out: The directory to write.
         dtype: `float32` or `bfloat16`.
         overwrite: Whether `out` may be there already; it is replaced only once the new one is complete.
+        verify: Whether to compare what was written with transformers and torch.
 
     Returns:
-        One line that says what was written.
+        One line that says what was written; another one of what the comparison found.
 
     Raises:
-        CheckpointError: The source cannot be read, or `out` is there.
+        CheckpointError: The source cannot be read, or `out` is there. If `verify`: torch is not installed, it cannot
+            read the source, or finds other log-probabilities.
     """
     # Imported late, so that --help does not wait for JAX.
     from brb_jax.checkpoints import CheckpointError, open_checkpoint
     from brb_jax.checkpoints.canonical import save_canonical
     from brb_jax.checkpoints.gguf_file import GgufCheckpoint
     from brb_jax.checkpoints.huggingface import HuggingFaceCheckpoint
+    from brb_jax.verification import check_torch, compare_with_torch
 
     checkpoint = open_checkpoint(source)
     if not isinstance(checkpoint, HuggingFaceCheckpoint | GgufCheckpoint):
         raise CheckpointError(f"{source} is converted already")
+    if verify:
+        if not isinstance(checkpoint, HuggingFaceCheckpoint):
+            raise CheckpointError(
+                f"--verify: {source} is no Hugging Face directory, which alone torch can read; leave --verify out"
+            )
+        check_torch()
     shapes = save_canonical(checkpoint, epath.Path(out).expanduser(), np.dtype(dtype), overwrite)
     count = sum(math.prod(shape) for shape in shapes.values())
     config = checkpoint.config
-    return (
+    written = (
         f"{out}: a {config.family} decoder with {config.num_layers} layers and {count:,} parameters "
         f"in {dtype}, from {checkpoint.source} ({checkpoint.fingerprint})"
     )
+    if not verify:
+        return written
+    comparison = compare_with_torch(checkpoint.tokenizer_path, out, np.dtype(dtype))
+    if not comparison.passes:
+        raise CheckpointError(f"{out} is written, but do not use it: {comparison}")
+    return f"{written}\n{comparison}"
 
 
 def define_flags() -> None:
@@ -67,11 +83,12 @@ def main() -> None:
     from brb_jax.checkpoints import CheckpointError
 
     try:
-        print(convert(FLAGS.source, FLAGS.out, FLAGS.dtype, FLAGS.overwrite))
+        print(convert(FLAGS.source, FLAGS.out, FLAGS.dtype, FLAGS.overwrite, FLAGS.verify))
     except (CheckpointError, OSError) as error:
         sys.exit(f"convert: {error}")
 
 
 if __name__ == "__main__":
     define_flags()
+    flags.DEFINE_bool("verify", False, "Compare the result with transformers and torch, which must be installed.")
     command_line.run("convert", main)

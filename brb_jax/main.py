@@ -23,8 +23,8 @@ def define_flags() -> None:
     flags.DEFINE_string(
         "model",
         None,
-        "Required. A converted directory, a Hugging Face directory or Hub id, a .gguf file, or baseline:solver, "
-        "baseline:nearest, baseline:prerevision or baseline:random.",
+        "Required. A converted directory, a Hugging Face directory or Hub id, a .gguf file, package.module:build, or "
+        "baseline:solver, baseline:nearest, baseline:prerevision or baseline:random.",
         required=True,
     )
     shared_flags.define_data_flags()
@@ -42,9 +42,9 @@ def define_flags() -> None:
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "Of parameters and matrix operands.")
     flags.DEFINE_enum(
         "sharing",
-        "tree",
+        None,
         ["tree", "case", "none"],
-        "Compute common prefixes once: across cases, within a case, or never.",
+        "Compute common prefixes once: across cases (the default), within a case, or never.",
     )
     flags.DEFINE_list("buckets", [], "Row lengths in tokens; default: chosen to suit the data.")
     flags.DEFINE_integer("max_buckets", 4, "How many row lengths are chosen, so how many compilations.", 1)
@@ -128,6 +128,7 @@ def main() -> None:
     from brb_jax.data.fault import DataError
     from brb_jax.data.files import FilterError
     from brb_jax.data.rules import RulesError
+    from brb_jax.models.own_model import OwnModelError
     from brb_jax.results.journal import JournalError
     from brb_jax.run import evaluate
     from brb_jax.scoring.mesh import MeshError, Processes, join_processes, leave_processes
@@ -155,6 +156,7 @@ def main() -> None:
         JournalError,
         MeshError,
         OSError,
+        OwnModelError,
         PlanError,
         RulesError,
         RunError,

@@ -47,6 +47,7 @@ def overview_from_flags() -> Overview:
     """
     from brb_jax.checkpoints import open_checkpoint
     from brb_jax.data.reader import survey_files
+    from brb_jax.models.own_model import names_own_model
     from brb_jax.overview.overview import survey_overview
     from brb_jax.tokens.encode import encode_cases
     from brb_jax.tokens.tokenizer import load_tokenizer
@@ -56,6 +57,11 @@ def overview_from_flags() -> Overview:
         raise RunError("--model and --tokenizer each name a tokenizer: leave one out")
     survey = survey_files(data.data, only=data.only, rules=data.rules)
     encode = tokenizer = None
+    if FLAGS.model and names_own_model(FLAGS.model):
+        raise RunError(
+            f"--model={FLAGS.model}: a model of your own is not run here; name its tokenizer with --tokenizer, and its "
+            "limit with --max_length"
+        )
     if FLAGS.model:
         checkpoint = open_checkpoint(FLAGS.model)
         tokenizer = load_tokenizer(checkpoint.tokenizer_path, text.bos)

@@ -13,9 +13,9 @@ import jax
 from jax.sharding import Mesh
 
 from brb_jax.checkpoints import Checkpoint
+from brb_jax.checkpoints.own_parameters import OwnCheckpoint
 from brb_jax.config import RunConfig
 from brb_jax.data.reader import Dataset
-from brb_jax.models.config import to_json
 from brb_jax.tokens.packing import Plan
 from brb_jax.tokens.request import TokenizedCase
 from brb_jax.tokens.tokenizer import Tokenizer
@@ -25,7 +25,7 @@ _FIRST_IDS = 8
 
 
 def scoring_fingerprint(
-    config: RunConfig, dataset: Dataset, checkpoint: Checkpoint, tokenizer: Tokenizer
+    config: RunConfig, dataset: Dataset, checkpoint: Checkpoint | OwnCheckpoint, tokenizer: Tokenizer
 ) -> dict[str, Any]:
     """What the scores of a run depend on. Not in it: what may only change their rounding (mesh, batches, sharing)."""
     return {
@@ -63,7 +63,7 @@ def baseline_fingerprint(config: RunConfig, dataset: Dataset) -> dict[str, Any]:
 def record(
     config: RunConfig,
     dataset: Dataset,
-    checkpoint: Checkpoint,
+    checkpoint: Checkpoint | OwnCheckpoint,
     tokenizer: Tokenizer,
     tokenized: Sequence[TokenizedCase],
     plan: Plan,
@@ -75,7 +75,7 @@ def record(
     devices = list(mesh.devices.flat)
     return {
         **_head(config, fingerprint),
-        "model": {"source": checkpoint.source, "config": to_json(checkpoint.config)},
+        "model": {"source": checkpoint.source, "config": dataclasses.asdict(checkpoint.config)},
         "tokenizer": tokenizer.describe(),
         "first_ids_fed": scored[0].requests[0].ids[:_FIRST_IDS].tolist() if scored else [],
         "dataset": {

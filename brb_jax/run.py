@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
+from flax import nnx
 from jax.sharding import Mesh
 
 from brb_jax import baselines, provenance
 from brb_jax.checkpoints import Checkpoint, open_checkpoint
-from brb_jax.config import RunConfig, length_limit
+from brb_jax.checkpoints.own_parameters import OwnCheckpoint, OwnConfig, open_own_model
+from brb_jax.config import RunConfig, RunError, length_limit
 from brb_jax.data.case import Case
 from brb_jax.data.reader import Dataset, read_cases
+from brb_jax.models.config import DecoderConfig
+from brb_jax.models.own_model import names_own_model
 from brb_jax.results import selection, table, writers
 from brb_jax.results.journal import Journal, ScoreKey
 from brb_jax.results.metrics import reference, summarise
@@ -26,6 +32,7 @@ from brb_jax.scoring.batches import ScoredBatch, score_batches
 from brb_jax.scoring.loglikelihood import LogLikelihood
 from brb_jax.scoring.parameters import abstract_decoder, abstract_parameters, with_values
 from brb_jax.scoring.progress import Progress, say
+from brb_jax.scoring.self_check import check_dependence, check_returns
 from brb_jax.tokens.encode import encode_cases
 from brb_jax.tokens.packing import Plan, plan
 from brb_jax.tokens.request import Request, TokenizedCase
@@ -46,32 +53,42 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
     Raises:
         DataError, BaselineError, CheckpointError, TokenizerError, EncodingError, PlanError, JournalError, MeshError,
             RunError, OSError: The input is at fault. Raised before a parameter is loaded.
+        OwnModelError: A model of the user's own is not found, or does not do what it must; before anything is scored.
     """
     if (baseline := baselines.named(config.model)) is not None:
         return evaluate_baseline(config, baseline)
     with meshes.together():
         dataset = read_dataset(config)
-        checkpoint = open_checkpoint(config.model)
+        mesh = meshes.make_mesh(config.mesh)
+        checkpoint: Checkpoint | OwnCheckpoint
+        if names_own_model(config.model):
+            checkpoint = open_own_model(config.model, mesh)
+        else:
+            checkpoint = open_checkpoint(config.model)
+        sharing = sharing_of(config, checkpoint.config)
+        config = dataclasses.replace(config, sharing=sharing)
+        limit = length_limit(config.max_length, config.allow_extrapolation, checkpoint.config.max_positions)
         tokenizer = load_tokenizer(checkpoint.tokenizer_path, bos=config.bos)
         tokenized = encode_cases(
             dataset.cases,
             tokenizer,
             option_delimiter=config.option_delimiter,
             boundary=config.boundary,
-            max_length=length_limit(config.max_length, config.allow_extrapolation, checkpoint.config.max_positions),
+            max_length=limit,
             overlong=config.overlong,
             vocab_size=checkpoint.config.vocab_size,
         )
         requests = [request for case in tokenized for request in case.requests]
-
-        mesh = meshes.make_mesh(config.mesh)
+        plain = isinstance(checkpoint.config, OwnConfig) and checkpoint.config.signature == "plain"
         batches = plan(
             requests,
-            sharing=config.sharing,
+            sharing=sharing,
             buckets=config.buckets,
             max_buckets=config.max_buckets,
             batch_tokens=config.batch_tokens or BATCH_TOKENS[jax.default_backend()],
             row_multiple=meshes.row_multiple(mesh),
+            alone=plain,
+            longest_row=limit if plain else None,
         )
         fingerprint = provenance.scoring_fingerprint(config, dataset, checkpoint, tokenizer)
     with meshes.together():
@@ -149,7 +166,7 @@ def score(
     cases: Sequence[Case],
     requests: Sequence[Request],
     batches: Plan,
-    checkpoint: Checkpoint,
+    checkpoint: Checkpoint | OwnCheckpoint,
     mesh: Mesh,
     fingerprint: Mapping[str, Any],
 ) -> dict[ScoreKey, OptionScore] | None:
@@ -171,7 +188,10 @@ def score(
             say(f"{len(unscored) - len(todo)} of {len(unscored)} batches are in the journal already")
         if todo:
             with meshes.together():
-                log_likelihood = load_model(checkpoint, config.dtype, mesh)
+                if isinstance(checkpoint, OwnCheckpoint):
+                    log_likelihood = load_own_model(checkpoint, batches, mesh)
+                else:
+                    log_likelihood = load_model(checkpoint, config.dtype, mesh)
             progress = stack.enter_context(Progress([keys[r] for i in todo for r in batches.request_indices(i)]))
             for scored in score_batches(log_likelihood, batches, todo):
                 new = _by_key(scored, keys)
@@ -185,7 +205,36 @@ def load_model(checkpoint: Checkpoint, dtype: str, mesh: Mesh) -> LogLikelihood:
     """The checkpoint's decoder on the mesh, ready to score."""
     graph, state = abstract_decoder(checkpoint.config, dtype)
     parameters = checkpoint.load(abstract_parameters(state, mesh))
-    return LogLikelihood(graph, with_values(state, dict(parameters)), checkpoint.config.vocab_size, mesh)
+    return LogLikelihood(
+        functools.partial(nnx.merge, graph), with_values(state, dict(parameters)), checkpoint.config.vocab_size, mesh
+    )
+
+
+def load_own_model(checkpoint: OwnCheckpoint, batches: Plan, mesh: Mesh) -> LogLikelihood:
+    """The user's own model on the mesh, once it has shown on one small batch that it keeps its word."""
+    own, name, vocab_size = checkpoint.own, checkpoint.config.name, checkpoint.config.vocab_size
+    bucket = min(batches.buckets, key=lambda bucket: bucket.B * bucket.T)
+    check_returns(name, own, checkpoint.abstract_parameters(mesh), bucket, mesh)
+    log_likelihood = LogLikelihood(own.bind, checkpoint.load(mesh), vocab_size, mesh, own.signature)
+    check_dependence(name, log_likelihood, bucket, batches.some_ids(), own.max_length)
+    say(f"{name}: {own.signature}() does as it must, on {bucket.B} × {bucket.T} slots")
+    return log_likelihood
+
+
+def sharing_of(config: RunConfig, model: DecoderConfig | OwnConfig) -> Literal["tree", "case", "none"]:
+    """What is computed once: what the flag says, by default all that the model can.
+
+    Raises:
+        RunError: The flag asks for sharing, and the model is one of the user's own that cannot.
+    """
+    if isinstance(model, OwnConfig) and model.signature != "tree":
+        if config.sharing in ("tree", "case"):
+            raise RunError(
+                f"--sharing={config.sharing}: {model.name} is a {model.signature} model, which cannot share a prefix; "
+                "leave the flag out, or give the model a `tree` function"
+            )
+        return "none"
+    return config.sharing or "tree"
 
 
 def _by_key(scored: ScoredBatch, keys: Sequence[ScoreKey]) -> dict[ScoreKey, OptionScore]:

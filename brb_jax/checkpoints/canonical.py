@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import orbax.checkpoint.experimental.v1 as ocp
 from etils import epath
 
 import brb_jax
-from brb_jax.checkpoints.checkpoint import CheckpointError, Params, fingerprint
+from brb_jax.checkpoints.checkpoint import CheckpointError, Params, files_below, fingerprint
 from brb_jax.checkpoints.streaming import TensorCheckpoint, check_tree, flatten, nest, read_parameter
 from brb_jax.checkpoints.tokenizer_files import copy_tokenizer, temporary_folder
 from brb_jax.models import config as model_config
@@ -71,7 +70,7 @@ def open_canonical(path: epath.Path) -> CanonicalCheckpoint:
         raise CheckpointError(f"{path / MODEL} cannot be read: {error!r}") from error
     if not (path / PARAMS).exists():
         raise CheckpointError(f"{path} has a {MODEL}, but no {PARAMS}/")
-    files = [(str(file.relative_to(path)), file) for file in _files_below(path / PARAMS)]
+    files = [(f"{PARAMS}/{name}", file) for name, file in files_below(path / PARAMS)]
     return CanonicalCheckpoint(path, config, fingerprint(config, files), source)
 
 
@@ -128,11 +127,3 @@ def save_canonical(
 def _stored_shapes(path: epath.Path) -> dict[str, tuple[int, ...]]:
     tree: Any = ocp.metadata(path).metadata
     return {name: tuple(leaf.shape) for name, leaf in flatten(tree).items()}
-
-
-def _files_below(folder: epath.Path) -> Iterator[epath.Path]:
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            yield from _files_below(entry)
-        else:
-            yield entry

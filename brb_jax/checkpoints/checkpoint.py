@@ -15,7 +15,7 @@ from brb_jax.models.config import DecoderConfig
 
 Params = Mapping[str, Any]  # The canonical parameters: nested dicts with arrays, or abstract arrays, as leaves.
 
-_SAMPLE_BYTES = 64 * 1024
+SAMPLE_BYTES = 64 * 1024
 
 
 class CheckpointError(ValueError):
@@ -69,12 +69,29 @@ def fingerprint(config: DecoderConfig, files: Iterable[tuple[str, epath.Path]]) 
         config: The decoder's config.
         files: Names relative to the checkpoint, and where the files are.
     """
-    digest = hashlib.sha256(json.dumps(model_config.to_json(config), sort_keys=True).encode())
+    settings = json.dumps(model_config.to_json(config), sort_keys=True)
+    return f"sha256:{files_digest(files, settings)}"
+
+
+def files_digest(files: Iterable[tuple[str, epath.Path]], settings: str = "") -> str:
+    """The digest behind `fingerprint`, in hexadecimal, of any files and a text."""
+    digest = hashlib.sha256(settings.encode())
     for name, path in sorted(files):
         size = path.stat().length
         digest.update(f"\n{name} {size}\n".encode())
         with path.open("rb") as file:
-            digest.update(file.read(_SAMPLE_BYTES))
-            file.seek(max(0, size - _SAMPLE_BYTES))
+            digest.update(file.read(SAMPLE_BYTES))
+            file.seek(max(0, size - SAMPLE_BYTES))
             digest.update(file.read())
-    return f"sha256:{digest.hexdigest()}"
+    return digest.hexdigest()
+
+
+def files_below(folder: epath.Path) -> list[tuple[str, epath.Path]]:
+    """All files in a folder and the folders below, by their names relative to it."""
+    found = []
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            found += [(f"{entry.name}/{name}", path) for name, path in files_below(entry)]
+        else:
+            found.append((entry.name, entry))
+    return found

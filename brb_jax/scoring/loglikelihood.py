@@ -6,14 +6,16 @@ Hidden states are gathered at the scored positions *before* the unembedding, so 
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from flax import nnx
+import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int
 
+from brb_jax.models.own_model import Signature
 from brb_jax.models.partitioning import constrain, partition_spec
 from brb_jax.tokens.rows import Batch
 
@@ -22,14 +24,24 @@ LOGITS_BUDGET = 2**25
 
 
 @runtime_checkable
-class TreeModel(Protocol):
-    """What scoring asks of a model; `models.decoder.Decoder` is one."""
+class LanguageModel(Protocol):
+    """What scoring asks of a model with its parameters in place; `models.decoder.Decoder` is one, of signature `tree`.
 
-    def hidden_states(
-        self, tokens_BT: Int[Array, "B T"], positions_BT: Int[Array, "B T"], subtree_end_BT: Int[Array, "B T"]
-    ) -> Float[Array, "B T D"]: ...
+    `hidden_states` takes the arrays that `inputs` gives for the model's signature, and returns `[B, T, D]`.
+    """
+
+    def hidden_states(self, *inputs_BT: Int[Array, "B T"]) -> Float[Array, "B T D"]: ...
 
     def logits(self, hidden_BSD: Float[Array, "B S D"]) -> Float[Array, "B S V"]: ...
+
+
+def inputs(batch: Batch, signature: Signature) -> tuple[np.ndarray, ...]:
+    """The arrays over slots that a model of this signature is fed; see `models.own_model.OwnModel`."""
+    if signature == "tree":
+        return batch.tokens_BT, batch.positions_BT, batch.subtree_end_BT
+    if signature == "packed":
+        return batch.tokens_BT, batch.positions_BT, batch.segment_ids
+    return (batch.tokens_BT,)
 
 
 class TokenScores(NamedTuple):
@@ -40,7 +52,7 @@ class TokenScores(NamedTuple):
 
 
 def token_scores(
-    model: TreeModel, hidden_BSD: Float[Array, "B S D"], targets_BS: Int[Array, "B S"], chunk: int
+    model: LanguageModel, hidden_BSD: Float[Array, "B S D"], targets_BS: Int[Array, "B S"], chunk: int
 ) -> TokenScores:
     """log softmax(logits)[target], `chunk` positions of each row at a time; logits and sums are float32.
 
@@ -74,27 +86,37 @@ class LogLikelihood:
         num_traces: How often the function was traced, that is, compiled (or read from the persistent cache).
     """
 
-    def __init__(self, graph: nnx.GraphDef, parameters: nnx.State, vocab_size: int, mesh: Mesh):
+    def __init__(
+        self,
+        bind: Callable[[Any], LanguageModel],
+        parameters: Any,
+        vocab_size: int,
+        mesh: Mesh,
+        signature: Signature = "tree",
+    ):
         """
         Args:
-            graph: Static part of the model (`nnx.split`).
+            bind: Makes the model of its parameters, as `nnx.merge` does of a graph.
             parameters: Its arrays, placed on the mesh.
             vocab_size: Width of its logits.
             mesh: Devices; rows go over `data` and `fsdp`.
+            signature: Which arrays the model is fed.
         """
         self.num_traces = 0
         self.mesh = mesh
         self.parameters = parameters
+        self.signature = signature
         replicated = NamedSharding(mesh, PartitionSpec())
 
         @functools.partial(jax.jit, out_shardings=replicated)
-        def score(parameters, tokens_BT, positions_BT, subtree_end_BT, slots_BS, targets_BS) -> TokenScores:
+        def score(parameters, *arrays) -> TokenScores:
             self.num_traces += 1
-            model = nnx.merge(graph, parameters)
-            hidden_BTD = model.hidden_states(tokens_BT, positions_BT, subtree_end_BT)
+            *inputs_BT, slots_BS, targets_BS = arrays
+            model = bind(parameters)
+            hidden_BTD = model.hidden_states(*inputs_BT)
             hidden_BSD = jnp.take_along_axis(hidden_BTD, slots_BS[..., None], axis=1)
             hidden_BSD = constrain(hidden_BSD, "batch", None, None)
-            rows = -(-tokens_BT.shape[0] // (mesh.shape["data"] * mesh.shape["fsdp"]))
+            rows = -(-slots_BS.shape[0] // (mesh.shape["data"] * mesh.shape["fsdp"]))
             columns = -(-vocab_size // mesh.shape["tensor"])
             chunk = min(slots_BS.shape[1], max(1, LOGITS_BUDGET // (rows * columns)))
             return token_scores(model, hidden_BSD, targets_BS, chunk)
@@ -103,7 +125,7 @@ class LogLikelihood:
 
     def __call__(self, batch: Batch) -> TokenScores:
         """Dispatches one batch and returns at once; reading the result waits for it."""
-        arrays = (batch.tokens_BT, batch.positions_BT, batch.subtree_end_BT, batch.slots_BS, batch.targets_BS)
+        arrays = (*inputs(batch, self.signature), batch.slots_BS, batch.targets_BS)
         with jax.set_mesh(self.mesh):
             return self.score(self.parameters, *(self._place(array) for array in arrays))
 

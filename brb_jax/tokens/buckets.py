@@ -58,7 +58,7 @@ def piece_costs(lengths: np.ndarray) -> np.ndarray:
     return (row_cost(sizes) + row_cost(lengths)[np.searchsorted(lengths, sizes)]) / 2
 
 
-def choose_buckets(sizes: np.ndarray, max_buckets: int, possible: np.ndarray) -> np.ndarray:
+def choose_buckets(sizes: np.ndarray, max_buckets: int, possible: np.ndarray, alone: bool = False) -> np.ndarray:
     """Chooses row lengths for pieces of these sizes, so that the padded cost is small.
 
     A piece of size s costs its share of a row full of its like: `row_cost(T) / (T // s)` at the best of the
@@ -69,12 +69,15 @@ def choose_buckets(sizes: np.ndarray, max_buckets: int, possible: np.ndarray) ->
         sizes: Slots of each piece; not empty.
         max_buckets: At most so many lengths.
         possible: The lengths to choose among, ascending; the last one holds the largest piece.
+        alone: Whether a piece has a row to itself.
 
     Returns:
         Lengths in ascending order; the last one holds the largest piece.
     """
     distinct, counts = np.unique(sizes, return_counts=True)
     fits = possible[None, :] // distinct[:, None]
+    if alone:
+        fits = np.minimum(fits, 1)
     costs = np.where(fits > 0, counts[:, None] * row_cost(possible) / np.maximum(fits, 1), np.inf)
 
     def total(columns: list[int]) -> float:

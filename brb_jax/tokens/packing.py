@@ -22,6 +22,9 @@ from brb_jax.tokens.rows import Batch
 # Scored positions are padded to a multiple of this.
 _SCORED_STEP = 8
 
+# Requests that `Plan.some_ids` looks at.
+_SAMPLED_REQUESTS = 64
+
 
 class PlanError(ValueError):
     """Requests that the row lengths asked for cannot hold."""
@@ -94,6 +97,12 @@ class Plan:
         _, rows = self._find(index)
         return int(sum(self.forest.sizes(pieces).sum() for pieces in rows))
 
+    def some_ids(self) -> np.ndarray:
+        """The distinct ids of the first requests, two at least: what a text of this run is made of."""
+        requests = self.forest.requests[:_SAMPLED_REQUESTS]
+        ids = np.unique(np.concatenate([request.ids for request in requests]))
+        return ids if len(ids) > 1 else np.arange(2, dtype=np.int32)
+
     def batch(self, index: int) -> Batch:
         """Makes the arrays of a batch.
 
@@ -140,6 +149,8 @@ def plan(
     buckets: Sequence[int] | None = None,
     max_buckets: int = 4,
     row_multiple: int = 1,
+    alone: bool = False,
+    longest_row: int | None = None,
 ) -> Plan:
     """Plans the batches of a run.
 
@@ -151,23 +162,31 @@ def plan(
         buckets: The row lengths to use; by default, at most `max_buckets` are chosen that suit the requests.
         max_buckets: The number of row lengths, so the number of compilations.
         row_multiple: Rows of a batch are a multiple of this: the number of shards of the mesh's data axes.
+        alone: Whether every piece has a row to itself, for models that cannot keep two apart.
+        longest_row: No row has more slots, for models that cannot take more, padding included.
 
     Raises:
-        PlanError: A request is longer than the longest of `buckets`.
+        PlanError: A request is longer than the longest of `buckets`, or a bucket than `longest_row`.
     """
     forest = build_forest(requests, sharing)
     if not len(requests):
         return Plan((), Work(0, 0, 0), forest, ())
     if buckets is not None:
         _check_longest(forest, max(buckets))
+        if longest_row is not None and max(buckets) > longest_row:
+            raise PlanError(
+                f"--buckets: a row of {max(buckets)} is longer than the model takes ({longest_row} tokens)."
+            )
         possible = np.unique(buckets)
     else:
         possible = row_lengths(batch_tokens, int(forest.lengths.max()))
+        if longest_row is not None:
+            possible = np.unique(np.minimum(possible, longest_row))
     pieces = cut(forest, piece_costs(possible))
     sizes = forest.sizes(pieces)
-    lengths = possible if buckets is not None else choose_buckets(sizes, max_buckets, possible)
+    lengths = possible if buckets is not None else choose_buckets(sizes, max_buckets, possible, alone)
     # Longest first: what does not fit in memory shows at once.
-    contents = sorted(_pack(sizes, lengths).items(), reverse=True)
+    contents = sorted(_pack(sizes, lengths, alone).items(), reverse=True)
     rows = [[tuple(pieces[p] for p in sorted(row)) for row in filled] for _, filled in contents]
     for bucket_rows in rows:
         # In the order of the dataset as far as it goes: results come in as a reader expects them.
@@ -212,8 +231,8 @@ def _check_longest(forest: Forest, longest: int) -> None:
         )
 
 
-def _pack(sizes: np.ndarray, lengths: np.ndarray) -> dict[int, list[list[int]]]:
-    """Packs pieces into rows by best fit, largest first.
+def _pack(sizes: np.ndarray, lengths: np.ndarray, alone: bool) -> dict[int, list[list[int]]]:
+    """Packs pieces into rows by best fit, largest first; each in a row of its own if they are to be `alone`.
 
     A piece goes to the fullest open row that holds it. Where none does, a row is opened of the length that is
     cheapest for pieces of this size. Afterwards each row takes the shortest length that holds its content.
@@ -236,7 +255,7 @@ def _pack(sizes: np.ndarray, lengths: np.ndarray) -> dict[int, list[list[int]]]:
             shares = np.where(fits > 0, costs / np.maximum(fits, 1), np.inf)
             left, row = int(lengths[np.argmin(shares)]), len(rows)
             rows.append([int(piece)])
-        if left - size >= smallest:
+        if left - size >= smallest and not alone:
             bisect.insort(open_rows, (left - size, row))
     by_length: dict[int, list[list[int]]] = {}
     for row_pieces in rows:

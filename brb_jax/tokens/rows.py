@@ -60,6 +60,14 @@ class Batch:
     requests_BS: np.ndarray
 
     @property
+    def segment_ids(self) -> np.ndarray:
+        """int32 `[B, T]`; which of a row's trees a slot is in, from 1 on; 0 in padding slots."""
+        # A tree begins at position 0, and its last slot predicts a token: padding lies behind the last that does.
+        ends_B = np.max(np.where(self.requests_BS >= 0, self.slots_BS + 1, 0), axis=1)
+        content_BT = np.arange(self.tokens_BT.shape[1]) < ends_B[:, None]
+        return np.where(content_BT, np.cumsum(self.positions_BT == 0, axis=1), 0).astype(np.int32)
+
+    @property
     def request_indices(self) -> list[int]:
         """The requests scored in this batch, ascending. Every request is whole in one row of one batch."""
         return [int(r) for r in np.unique(self.requests_BS) if r >= 0]

@@ -1,6 +1,7 @@
 """The scoring function: exact sums, and everything that must not change a score."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -45,7 +46,7 @@ class TableModel(nnx.Module):
 
 def table_scorer(logits_VV) -> LogLikelihood:
     graph, state = nnx.split(TableModel(logits_VV))
-    return LogLikelihood(graph, state, len(logits_VV), make_mesh({}))
+    return LogLikelihood(functools.partial(nnx.merge, graph), state, len(logits_VV), make_mesh({}))
 
 
 def test_sums_worked_out_by_hand():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import jax
@@ -46,7 +47,9 @@ def scorer(values: dict, config: DecoderConfig = CONFIG, mesh: dict[str, int] | 
     graph, state = abstract_decoder(config, np.float32)
     abstract = abstract_parameters(state, device_mesh)
     placed = jax.tree.map(lambda value, target: jax.device_put(value, target.sharding), values, abstract)
-    return LogLikelihood(graph, with_values(state, placed), config.vocab_size, device_mesh)
+    return LogLikelihood(
+        functools.partial(nnx.merge, graph), with_values(state, placed), config.vocab_size, device_mesh
+    )
 
 
 def logprobs(log_likelihood: LogLikelihood, requests: Sequence[Request], **settings) -> np.ndarray:

@@ -1,0 +1,80 @@
+"""Orbax checkpoints of any pytree: where the tree lies, what is in it, and a part of it restored to given shardings.
+
+Knows nothing of decoders. Directories of `orbax.checkpoint` and of its v1 are read alike: both hold a tree where there
+is a `_METADATA` file, be it the directory itself, an item in it, or an item of the latest step in it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import orbax.checkpoint as ocp
+from etils import epath
+
+from brb_jax.checkpoints.checkpoint import CheckpointError
+
+_TREE = "_METADATA"
+_UNFINISHED = ".orbax-checkpoint-tmp"
+_MOST_LISTED = 8
+
+
+def find_tree(path: str | os.PathLike[str]) -> epath.Path:
+    """The directory that holds the tree: `path`, its only item, or that of its latest finished step.
+
+    Raises:
+        CheckpointError: There is none, or several and no telling which is meant; or it is unfinished.
+    """
+    root = epath.Path(path).expanduser()
+    folder = root if "://" in str(root) else epath.Path(os.path.abspath(root))  # noqa: PTH100 — symbolic links stay
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder} is not a directory, so not an Orbax checkpoint")
+    if _UNFINISHED in folder.name:
+        raise CheckpointError(f"{folder} is an unfinished checkpoint: its saving was interrupted")
+    if (folder / _TREE).exists():
+        return folder
+    names = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and _UNFINISHED not in entry.name)
+    steps = [name for name in names if name.isdigit()]
+    if steps:
+        return find_tree(folder / max(steps, key=int))
+    trees = [name for name in names if (folder / name / _TREE).exists()]
+    if len(trees) == 1:
+        return folder / trees[0]
+    if trees:
+        raise CheckpointError(f"{folder} holds several trees; name one: {', '.join(trees)}")
+    found = ", ".join(sorted(entry.name for entry in folder.iterdir())[:_MOST_LISTED]) or "nothing"
+    raise CheckpointError(f"{folder} is no Orbax checkpoint of a tree (no {_TREE}), nor holds one; it holds {found}")
+
+
+def shapes(folder: epath.Path) -> dict[str, tuple[int, ...]]:
+    """Shape of every array of the tree, by path, levels joined by slashes."""
+    leaves = jax.tree_util.tree_leaves_with_path(_metadata(folder))
+    return {_name(path): tuple(leaf.shape) for path, leaf in leaves if hasattr(leaf, "shape")}
+
+
+def restore(folder: epath.Path, wanted: Mapping[str, jax.ShapeDtypeStruct]) -> dict[str, jax.Array]:
+    """Some arrays of the tree, each straight to its sharding and cast to its dtype; nothing else is read.
+
+    Args:
+        folder: As `find_tree` returns it.
+        wanted: By path, as in `shapes`, with `sharding` set.
+    """
+    item = jax.tree_util.tree_map_with_path(lambda path, _: wanted.get(_name(path), ocp.PLACEHOLDER), _metadata(folder))
+    arguments = ocp.args.PyTreeRestore(item=item, restore_args=ocp.checkpoint_utils.construct_restore_args(item))
+    restored = ocp.Checkpointer(ocp.PyTreeCheckpointHandler()).restore(folder, arguments)
+    leaves = {_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(restored)}
+    return {name: leaves[name] for name in wanted}
+
+
+def _metadata(folder: epath.Path) -> Any:
+    try:
+        return ocp.PyTreeCheckpointHandler().metadata(folder).tree
+    except (ValueError, KeyError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise CheckpointError(f"{folder} cannot be read as an Orbax checkpoint: {reason}") from error
+
+
+def _name(path: Any) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator="/")
