@@ -104,6 +104,17 @@ def visible(
     )
 
 
+def tree_lengths(positions_BT: Int[Array, "B T"]) -> Int[Array, "B T"]:
+    """For every slot, how many positions its tree is deep; a tree begins at position 0."""
+
+    def of_row(positions_T):
+        tree_T = jnp.cumsum(positions_T == 0) - 1
+        deepest = jax.ops.segment_max(positions_T, tree_T, num_segments=len(positions_T), indices_are_sorted=True)
+        return deepest[tree_T] + 1
+
+    return jax.vmap(of_row)(positions_BT)
+
+
 def tree_attention(
     q_BTNH: Float[Array, "B T N H"],
     k_BTKH: Float[Array, "B T K H"],

@@ -19,7 +19,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from brb_jax.models import rotary
-from brb_jax.models.attention import NO_WINDOW, BlockPairs, block_pairs, block_size, tree_attention
+from brb_jax.models.attention import NO_WINDOW, BlockPairs, block_pairs, block_size, tree_attention, tree_lengths
 from brb_jax.models.config import DecoderConfig
 from brb_jax.models.partitioning import constrain
 
@@ -51,9 +51,16 @@ class LayerView:
 def layer_views(config: DecoderConfig, positions_BT: Int[Array, "B T"], subtree_end_BT: Int[Array, "B T"]) -> LayerView:
     """The views of all layer kinds, stacked: computed once, before the scan."""
     block = block_size(positions_BT.shape[1])
+    rotary_dim = config.rotary_dim or config.head_dim
     views = []
     for kind in config.layer_kinds:
-        cosine_BTh, sine_BTh = rotary.phases(positions_BT, rotary.frequencies(config.head_dim, kind))
+        scaling = kind.rotary_scaling
+        if scaling is not None and scaling.by_length:
+            frequencies = rotary.frequencies_by_length(rotary_dim, kind, tree_lengths(positions_BT))
+        else:
+            frequencies = rotary.frequencies(rotary_dim, kind)
+        attention_factor = 1.0 if scaling is None else scaling.attention_factor
+        cosine_BTh, sine_BTh = rotary.phases(positions_BT, frequencies, attention_factor)
         window = jnp.asarray(NO_WINDOW if kind.window is None else kind.window, jnp.int32)
         pairs = block_pairs(subtree_end_BT, positions_BT, window, block)
         views.append(LayerView(cosine_BTh, sine_BTh, window, pairs, positions_BT, subtree_end_BT))
@@ -97,43 +104,77 @@ class Linear(nnx.Module):
 
 
 class RMSNorm(nnx.Module):
-    """x / rms(x) · (offset + scale), in float32. Zhang & Sennrich (2019)."""
+    """x / rms(x) · (offset + scale) over as many axes as the shape has, in float32. Zhang & Sennrich (2019)."""
 
     def __init__(
-        self, width: int, logical_axis: str | None, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs
+        self,
+        shape: Sequence[int],
+        logical_axes: Sequence[str],
+        config: DecoderConfig,
+        *,
+        dtype: jnp.dtype,
+        rngs: nnx.Rngs,
     ):
-        self.eps, self.offset = config.norm_eps, config.norm_offset
-        init = jax.nn.initializers.normal(0.1)(rngs.params(), (width,), dtype) + (1 - config.norm_offset)
-        self.scale = _parameter(init.astype(dtype), (logical_axis,))
+        self.axes, self.eps, self.offset = tuple(range(-len(shape), 0)), config.norm_eps, config.norm_offset
+        init = jax.nn.initializers.normal(0.1)(rngs.params(), shape, dtype) + (1 - config.norm_offset)
+        self.scale = _parameter(init.astype(dtype), logical_axes)
 
-    def __call__(self, x: Float[Array, "... W"]) -> Float[Array, "... W"]:
-        mean_square = jnp.mean(jnp.square(x), axis=-1, keepdims=True)
+    def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
+        mean_square = jnp.mean(jnp.square(x), axis=self.axes, keepdims=True)
         scale = self.scale[...].astype(jnp.float32)
         return x * jax.lax.rsqrt(mean_square + self.eps) * (self.offset + scale if self.offset else scale)
 
 
+class LayerNorm(nnx.Module):
+    """(x − mean(x)) / deviation(x) · scale + bias over the model width, in float32. Ba, Kiros & Hinton (2016)."""
+
+    def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
+        self.eps = config.norm_eps
+        init = jax.nn.initializers.normal(0.1)
+        self.scale = _parameter((init(rngs.params(), (config.d_model,), dtype) + 1).astype(dtype), ("embed",))
+        self.bias = _parameter(init(rngs.params(), (config.d_model,), dtype), ("embed",))
+
+    def __call__(self, x_BTD: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
+        centred_BTD = x_BTD - jnp.mean(x_BTD, axis=-1, keepdims=True)
+        variance_BT1 = jnp.mean(jnp.square(centred_BTD), axis=-1, keepdims=True)
+        scale_D, bias_D = self.scale[...].astype(jnp.float32), self.bias[...].astype(jnp.float32)
+        return centred_BTD * jax.lax.rsqrt(variance_BT1 + self.eps) * scale_D + bias_D
+
+
+def _norm(config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs) -> RMSNorm | LayerNorm:
+    """A norm over the model width, of the config's kind."""
+    if config.norm == "layer":
+        return LayerNorm(config, dtype=dtype, rngs=rngs)
+    return RMSNorm((config.d_model,), ("embed",), config, dtype=dtype, rngs=rngs)
+
+
 class Attention(nnx.Module):
-    """Grouped-query attention with rotary positions over the prefix tree."""
+    """Grouped-query attention over the prefix tree, with rotary positions where the config has them."""
 
     def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
         c = config
         self.config = c
-        options: dict[str, Any] = {"bias": c.attention_bias, "dtype": dtype, "rngs": rngs}
+        options: dict[str, Any] = {"bias": bool(c.attention_bias), "dtype": dtype, "rngs": rngs}
         kv_shape, kv_axes = (c.d_model, c.num_kv_heads, c.head_dim), ("embed", "kv_heads", "head_dim")
         self.query = Linear((c.d_model, c.num_heads, c.head_dim), ("embed", "heads", "head_dim"), **options)
         self.key = Linear(kv_shape, kv_axes, **options)
         self.value = Linear(kv_shape, kv_axes, **options)
+        options["bias"] = c.attention_bias is True
         self.out = Linear((c.num_heads, c.head_dim, c.d_model), ("heads", "head_dim", "embed"), num_inputs=2, **options)
         if c.qk_norm:
-            self.query_norm = RMSNorm(c.head_dim, "head_dim", c, dtype=dtype, rngs=rngs)
-            self.key_norm = RMSNorm(c.head_dim, "head_dim", c, dtype=dtype, rngs=rngs)
+            first = 0 if c.qk_norm == "joint" else 1
+            shape, axes = (c.num_heads, c.head_dim), ("heads", "head_dim")
+            self.query_norm = RMSNorm(shape[first:], axes[first:], c, dtype=dtype, rngs=rngs)
+            self.key_norm = RMSNorm(kv_shape[1:][first:], kv_axes[1:][first:], c, dtype=dtype, rngs=rngs)
 
     def __call__(self, x_BTD: Float[Array, "B T D"], view: LayerView) -> Float[Array, "B T D"]:
         q_BTNH, k_BTKH, v_BTKH = self.query(x_BTD), self.key(x_BTD), self.value(x_BTD)
         if self.config.qk_norm:
             q_BTNH, k_BTKH = self.query_norm(q_BTNH), self.key_norm(k_BTKH)
-        q_BTNH = rotary.rotate(q_BTNH, view.cosine_BTh, view.sine_BTh) * self.config.attention_scale
-        k_BTKH = rotary.rotate(k_BTKH, view.cosine_BTh, view.sine_BTh)
+        if self.config.rotary:
+            q_BTNH = rotary.rotate(q_BTNH, view.cosine_BTh, view.sine_BTh)
+            k_BTKH = rotary.rotate(k_BTKH, view.cosine_BTh, view.sine_BTh)
+        q_BTNH *= self.config.attention_scale
         dtype = self.query.kernel[...].dtype
         q_BTNH = constrain(q_BTNH.astype(dtype), "batch", None, "heads", "head_dim")
         k_BTKH = constrain(k_BTKH.astype(dtype), "batch", None, "kv_heads", "head_dim")
@@ -154,47 +195,58 @@ class Attention(nnx.Module):
 
 
 class MLP(nnx.Module):
-    """down(activation(gate(x)) · up(x))."""
+    """down(activation(gate(x)) · up(x)), or down(activation(up(x))) without a gate."""
 
     def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
-        self.activation = config.activation
+        self.activation, self.gated = config.activation, config.gated_mlp
         options: dict[str, Any] = {"bias": config.mlp_bias, "dtype": dtype, "rngs": rngs}
-        self.gate = Linear((config.d_model, config.d_mlp), ("embed", "mlp"), **options)
+        if self.gated:
+            self.gate = Linear((config.d_model, config.d_mlp), ("embed", "mlp"), **options)
         self.up = Linear((config.d_model, config.d_mlp), ("embed", "mlp"), **options)
         self.down = Linear((config.d_mlp, config.d_model), ("mlp", "embed"), **options)
 
     def __call__(self, x_BTD: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
-        hidden_BTF = _ACTIVATIONS[self.activation](self.gate(x_BTD)) * self.up(x_BTD)
+        activation = _ACTIVATIONS[self.activation]
+        up_BTF = self.up(x_BTD)
+        hidden_BTF = activation(self.gate(x_BTD)) * up_BTF if self.gated else activation(up_BTF)
         return self.down(constrain(hidden_BTF, "batch", None, "mlp"))
 
 
 class DecoderLayer(nnx.Module):
-    """Pre-norm attention and MLP around the residual stream, with Gemma's post-norms where the config has them."""
+    """Attention and MLP around the residual stream, with norms before them, behind them, or both."""
 
     def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
-        def norm() -> RMSNorm:
-            return RMSNorm(config.d_model, "embed", config, dtype=dtype, rngs=rngs)
-
-        self.post_norms = config.post_norms
-        self.attention_norm, self.attention = norm(), Attention(config, dtype=dtype, rngs=rngs)
-        self.mlp_norm, self.mlp = norm(), MLP(config, dtype=dtype, rngs=rngs)
+        self.config = config
+        self.attention = Attention(config, dtype=dtype, rngs=rngs)
+        self.mlp = MLP(config, dtype=dtype, rngs=rngs)
+        if config.pre_norms:
+            self.attention_norm, self.mlp_norm = (_norm(config, dtype=dtype, rngs=rngs) for _ in range(2))
         if config.post_norms:
-            self.post_attention_norm, self.post_mlp_norm = norm(), norm()
+            self.post_attention_norm, self.post_mlp_norm = (_norm(config, dtype=dtype, rngs=rngs) for _ in range(2))
 
     def __call__(self, x_BTD: Float[Array, "B T D"], view: LayerView) -> Float[Array, "B T D"]:
-        attended_BTD = self.attention(self.attention_norm(x_BTD), view)
-        x_BTD += self.post_attention_norm(attended_BTD) if self.post_norms else attended_BTD
-        hidden_BTD = self.mlp(self.mlp_norm(x_BTD))
-        x_BTD += self.post_mlp_norm(hidden_BTD) if self.post_norms else hidden_BTD
-        return constrain(x_BTD, "batch", None, None)
+        c = self.config
+        attended_BTD = self.attention(self.attention_norm(x_BTD) if c.pre_norms else x_BTD, view)
+        if c.post_norms:
+            attended_BTD = self.post_attention_norm(attended_BTD)
+        if c.residual_scale != 1.0:
+            attended_BTD *= c.residual_scale
+        summed_BTD = x_BTD + attended_BTD
+        mlp_input_BTD = x_BTD if c.parallel_residual else summed_BTD
+        hidden_BTD = self.mlp(self.mlp_norm(mlp_input_BTD) if c.pre_norms else mlp_input_BTD)
+        if c.post_norms:
+            hidden_BTD = self.post_mlp_norm(hidden_BTD)
+        if c.residual_scale != 1.0:
+            hidden_BTD *= c.residual_scale
+        return constrain(summed_BTD + hidden_BTD, "batch", None, None)
 
 
 class Embedder(nnx.Module):
-    """The token table, `[V, D]`."""
+    """A table of vectors, `[rows, D]`."""
 
-    def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
-        table = jax.nn.initializers.normal(1.0)(rngs.params(), (config.vocab_size, config.d_model), dtype)
-        self.table = _parameter(table, ("vocab", "embed"))
+    def __init__(self, rows: int, logical_axis: str, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
+        table = jax.nn.initializers.normal(1.0)(rngs.params(), (rows, config.d_model), dtype)
+        self.table = _parameter(table, (logical_axis, "embed"))
 
 
 class Decoder(nnx.Module):
@@ -203,7 +255,9 @@ class Decoder(nnx.Module):
     def __init__(self, config: DecoderConfig, *, dtype: DTypeLike = jnp.float32, rngs: nnx.Rngs):
         self.config = config
         dtype = jnp.dtype(dtype)
-        self.embedder = Embedder(config, dtype=dtype, rngs=rngs)
+        self.embedder = Embedder(config.vocab_size, "vocab", config, dtype=dtype, rngs=rngs)
+        if config.learned_positions:
+            self.position_embedder = Embedder(config.max_positions, "positions", config, dtype=dtype, rngs=rngs)
 
         @nnx.split_rngs(splits=config.num_layers)
         @nnx.vmap(in_axes=0, out_axes=0, transform_metadata={nnx.PARTITION_NAME: "layers"})
@@ -211,7 +265,7 @@ class Decoder(nnx.Module):
             return DecoderLayer(config, dtype=dtype, rngs=rngs)
 
         self.layers = stacked_layers(rngs)
-        self.final_norm = RMSNorm(config.d_model, "embed", config, dtype=dtype, rngs=rngs)
+        self.final_norm = _norm(config, dtype=dtype, rngs=rngs)
         if not config.tie_embeddings:
             self.unembedding = Linear((config.d_model, config.vocab_size), ("embed", "vocab"), dtype=dtype, rngs=rngs)
 
@@ -227,6 +281,9 @@ class Decoder(nnx.Module):
         x_BTD = jnp.take(table_VD, tokens_BT, axis=0).astype(jnp.float32)
         if self.config.embedding_scale != 1.0:
             x_BTD *= self.config.embedding_scale
+        if self.config.learned_positions:
+            table_PD = constrain(self.position_embedder.table[...], "positions", None)
+            x_BTD += jnp.take(table_PD, positions_BT, axis=0).astype(jnp.float32)
         x_BTD = constrain(x_BTD, "batch", None, None)
         views = layer_views(self.config, positions_BT, subtree_end_BT)
         graph, stacked = nnx.split(self.layers)
@@ -253,6 +310,8 @@ class Decoder(nnx.Module):
             )
         else:
             logits_BSV = self.unembedding(hidden_BSD)
+        if self.config.logit_scale != 1.0:
+            logits_BSV *= self.config.logit_scale
         if self.config.logit_softcap is not None:
             logits_BSV = self.config.logit_softcap * jnp.tanh(logits_BSV / self.config.logit_softcap)
         return constrain(logits_BSV, "batch", None, "vocab")

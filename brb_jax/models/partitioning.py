@@ -20,6 +20,7 @@ LOGICAL_TO_MESH: dict[str, tuple[str, ...]] = {
     "kv_heads": ("tensor",),
     "mlp": ("tensor",),
     "head_dim": (),
+    "positions": (),
     "layers": (),
 }
 

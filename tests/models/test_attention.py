@@ -87,6 +87,13 @@ def test_the_rule_as_a_grid():
     np.testing.assert_array_equal(np.asarray(seen[0]), [[cell == "1" for cell in line] for line in grid])
 
 
+def test_tree_lengths():
+    """The same row: the longest path through the first tree has eight tokens. Padding is trees of one."""
+    position = jnp.asarray([[0, 1, 2, 3, 4, 5, 6, 5, 6, 7, 0, 0], [0, 1, 0, 1, 2, 1, 0, 0, 0, 0, 0, 0]])
+    lengths = attention.tree_lengths(position)
+    np.testing.assert_array_equal(lengths, [[8] * 10 + [1, 1], [2, 2, 3, 3, 3, 3] + [1] * 6])
+
+
 def test_window_counts_positions_not_slots():
     """Window 4 at position 6 sees positions 3 to 6, across the slots of a sibling branch in between."""
     end = jnp.asarray([[10, 10, 10, 10, 10, 7, 7, 10, 10, 10, 11]])

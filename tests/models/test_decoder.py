@@ -1,6 +1,7 @@
 """The decoder: what it declares, and what a token of it depends on."""
 
 import dataclasses
+import json
 import math
 
 import jax
@@ -11,7 +12,7 @@ from flax import nnx
 from jax.sharding import PartitionSpec
 from tiny_decoders import CONFIG
 
-from brb_jax.models.config import LayerKind, from_json, to_json
+from brb_jax.models.config import LayerKind, RotaryScaling, from_json, to_json
 from brb_jax.models.decoder import Decoder
 from brb_jax.models.partitioning import partition_spec
 from brb_jax.scoring.parameters import abstract_decoder, with_values
@@ -91,6 +92,22 @@ def test_config_survives_json():
         from_json(to_json(CONFIG) | {"surprise": 1})
     with pytest.raises(ValueError, match="layer_kinds"):
         from_json({})
+
+
+def test_length_classes():
+    """Alike without scaling by length; two with LongRoPE; one a length beyond the original one with dynamic scaling."""
+    longrope = RotaryScaling("longrope", 2.0, original_max_positions=8, short_factors=(1.0,), long_factors=(2.0,))
+    dynamic = RotaryScaling("dynamic", 2.0, original_max_positions=8)
+    for scaling, classes in (
+        (None, [0, 0, 0]),
+        (RotaryScaling("yarn", 2.0, original_max_positions=8), [0, 0, 0]),
+        (longrope, [0, 1, 1]),
+        (dynamic, [0, 9, 10]),
+    ):
+        kinds = (LayerKind(None, 1e4), LayerKind(None, 1e4, scaling))
+        config = dataclasses.replace(CONFIG, layer_kinds=kinds)
+        assert [config.length_class(length) for length in (8, 9, 10)] == classes
+        assert from_json(json.loads(json.dumps(to_json(config)))) == config
 
 
 def test_contradictory_configs_are_refused():
