@@ -52,14 +52,24 @@ class RunConfig:
         return epath.Path(self.out).expanduser()
 
 
-def length_limit(max_length: int | None, allow_extrapolation: bool, model_limit: int) -> int:
+def length_limit(max_length: int | None, allow_extrapolation: bool, model_limit: int, has_table: bool = False) -> int:
     """The longest input, in tokens: the model's own limit, or `max_length` where that may differ.
 
+    Args:
+        max_length, allow_extrapolation: The flags.
+        model_limit: The longest input that the model was made for.
+        has_table: Whether the model looks positions up in a table that ends there.
+
     Raises:
-        RunError: More is asked for than the model was made for, without `allow_extrapolation`.
+        RunError: More is asked for than the model was made for, without `allow_extrapolation`, or than its table has.
     """
     if max_length is None:
         return model_limit
+    if max_length > model_limit and has_table:
+        raise RunError(
+            f"--max_length={max_length} is more than the model's table of {model_limit} positions has, "
+            "with or without --allow_extrapolation: lower it"
+        )
     if max_length > model_limit and not allow_extrapolation:
         raise RunError(
             f"--max_length={max_length} is more than the model was made for ({model_limit} tokens): "

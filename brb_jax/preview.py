@@ -65,8 +65,9 @@ def overview_from_flags() -> Overview:
     if FLAGS.model:
         checkpoint = open_checkpoint(FLAGS.model)
         tokenizer = load_tokenizer(checkpoint.tokenizer_path, text.bos)
-        limit = length_limit(text.max_length, text.allow_extrapolation, checkpoint.config.max_positions)
-        vocab_size = checkpoint.config.vocab_size
+        model = checkpoint.config
+        limit = length_limit(text.max_length, text.allow_extrapolation, model.max_positions, model.learned_positions)
+        vocab_size = model.vocab_size
     elif FLAGS.tokenizer:
         is_gguf = FLAGS.tokenizer.endswith(".gguf")
         path = open_checkpoint(FLAGS.tokenizer).tokenizer_path if is_gguf else Path(FLAGS.tokenizer).expanduser()

@@ -67,7 +67,13 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
             checkpoint = open_checkpoint(config.model)
         sharing = sharing_of(config, checkpoint.config)
         config = dataclasses.replace(config, sharing=sharing)
-        limit = length_limit(config.max_length, config.allow_extrapolation, checkpoint.config.max_positions)
+        decoder = None if isinstance(checkpoint.config, OwnConfig) else checkpoint.config
+        limit = length_limit(
+            config.max_length,
+            config.allow_extrapolation,
+            checkpoint.config.max_positions,
+            has_table=decoder is not None and decoder.learned_positions,
+        )
         tokenizer = load_tokenizer(checkpoint.tokenizer_path, bos=config.bos)
         tokenized = encode_cases(
             dataset.cases,
@@ -89,6 +95,7 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
             row_multiple=meshes.row_multiple(mesh),
             alone=plain,
             longest_row=limit if plain else None,
+            length_class=decoder.length_class if decoder is not None else lambda length: 0,
         )
         fingerprint = provenance.scoring_fingerprint(config, dataset, checkpoint, tokenizer)
     with meshes.together():

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -63,22 +63,27 @@ class Forest:
         return new[stops] - new[starts] + self.shared[starts]
 
 
-def build_forest(requests: Sequence[Request], sharing: Sharing) -> Forest:
+def build_forest(
+    requests: Sequence[Request], sharing: Sharing, length_class: Callable[[int], int] = lambda length: 0
+) -> Forest:
     """Sorts requests by their inputs and finds what neighbours share.
 
     Args:
         requests: All requests of a run.
         sharing: Which requests may share: any (`tree`), those of the same case (`case`), or none.
+        length_class: Of a number of inputs. Requests of different classes never share: the model computes their
+            common inputs differently (`DecoderConfig.length_class`).
     """
     indices = list(range(len(requests)))
     lengths = np.asarray([len(request.ids) - 1 for request in requests], np.int64)
     if sharing == "none":
         return Forest(requests, np.arange(len(requests)), lengths, np.zeros(len(requests), np.int64))
-    if sharing == "tree":
-        groups = [indices]
-    else:
-        indices.sort(key=lambda i: requests[i].case_index)
-        groups = [list(group) for _, group in itertools.groupby(indices, key=lambda i: requests[i].case_index)]
+    classes = [length_class(int(length)) for length in lengths]
+
+    def group_of(i: int) -> tuple[int, int]:
+        return (requests[i].case_index if sharing == "case" else 0, classes[i])
+
+    groups = [list(group) for _, group in itertools.groupby(sorted(indices, key=group_of), key=group_of)]
     order: list[int] = []
     shared: list[int] = []
     for group in groups:

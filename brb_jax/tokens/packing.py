@@ -10,7 +10,7 @@ import bisect
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -151,6 +151,7 @@ def plan(
     row_multiple: int = 1,
     alone: bool = False,
     longest_row: int | None = None,
+    length_class: Callable[[int], int] = lambda length: 0,
 ) -> Plan:
     """Plans the batches of a run.
 
@@ -164,11 +165,12 @@ def plan(
         row_multiple: Rows of a batch are a multiple of this: the number of shards of the mesh's data axes.
         alone: Whether every piece has a row to itself, for models that cannot keep two apart.
         longest_row: No row has more slots, for models that cannot take more, padding included.
+        length_class: The model's; see `build_forest`.
 
     Raises:
         PlanError: A request is longer than the longest of `buckets`, or a bucket than `longest_row`.
     """
-    forest = build_forest(requests, sharing)
+    forest = build_forest(requests, sharing, length_class)
     if not len(requests):
         return Plan((), Work(0, 0, 0), forest, ())
     if buckets is not None:

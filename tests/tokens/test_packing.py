@@ -111,6 +111,21 @@ def test_chosen_buckets(requests, sharing):
     assert len(result.buckets) <= 2
 
 
+@settings(max_examples=100, deadline=None)
+@given(forests(), st.sampled_from(SHARINGS), st.sampled_from((lambda length: length > 7, lambda length: length)))
+def test_a_tree_holds_requests_of_one_length_class(requests, sharing, length_class):
+    """So the depth of a slot's tree tells a model the class of every request the slot belongs to."""
+    result = plan(requests, batch_tokens=64, sharing=sharing, length_class=length_class)
+    check_plan(result, requests)
+    for batch in map(result.batch, range(result.num_batches)):
+        for b, positions_T in enumerate(batch.positions_BT):
+            for slot, _, index in entries_of(batch, b):
+                start = max(root for root in range(slot + 1) if positions_T[root] == 0)
+                end = min([root for root in range(slot + 1, len(positions_T)) if positions_T[root] == 0], default=None)
+                depth = positions_T[start:end].max() + 1
+                assert length_class(depth) == length_class(len(requests[index].ids) - 1)
+
+
 def test_the_design_s_row():
     """The literal row of the design: a context, two options and the next case."""
     requests = [request(0, 0, "abcdefg.", 5), request(0, 1, "abcdehij.", 5), request(1, 0, "k.", 1)]
