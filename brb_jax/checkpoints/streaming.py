@@ -50,7 +50,9 @@ def check_tensors(source: TensorSource, config: DecoderConfig) -> None:
     Raises:
         CheckpointError: Lists what is missing, of another shape, or left over, by tensor and tree path.
     """
-    expected = {name: tensor for tensor in family_named(config.family).tensors(config) for name in tensor.names(config)}
+    tensors = family_named(config.family).tensors(config)
+    expected = {name: tensor for tensor in tensors for name in tensor.names(config)}
+    (table,) = (tensor.name for tensor in tensors if tensor.path == "embedder/table")
     shapes = source.shapes
     problems = []
     for name, tensor in expected.items():
@@ -65,7 +67,7 @@ def check_tensors(source: TensorSource, config: DecoderConfig) -> None:
         if name in expected:
             continue
         if name == "lm_head.weight" and config.tie_embeddings and not problems:
-            if not _same_bits(source.read(name), source.read("model.embed_tokens.weight")):
+            if not _same_bits(source.read(name), source.read(table)):
                 problems.append(
                     f"{source.stored_name(name)} differs from the embedding table, but the config ties them"
                 )

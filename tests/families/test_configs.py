@@ -250,8 +250,10 @@ def test_every_other_attribute_of_the_class_is_refused_by_name(hf, understood):
         ({"rope_interleaved": True}, "rope_interleaved=True is not supported, only False"),
         ({"is_llama_config": False}, "is_llama_config=False is not supported, only True"),
         ({"partial_rotary_factor": 0.5}, "partial_rotary_factor=0.5 is not supported"),
-        ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_scaling of type 'yarn' is not supported"),
-        ({"rope_scaling": {"type": "dynamic", "factor": 4.0}}, "rope_scaling of type 'dynamic' is not supported"),
+        ({"rope_scaling": {"rope_type": "proportional"}}, "rope_scaling of type 'proportional' is not supported"),
+        ({"rope_scaling": {"type": "dynamic"}}, "rope_scaling of type 'dynamic' lacks factor"),
+        ({"rope_scaling": {"type": "dynamic", "factor": 2.0, "alpha": 1.0}}, "does not know: alpha"),
+        ({"rope_scaling": {"rope_type": "longrope"}}, "rope_scaling of type 'longrope' lacks long_factor, short_fact"),
         ({"rope_scaling": {"type": "linear"}}, "rope_scaling of type 'linear' lacks factor"),
         (
             {"rope_scaling": {"type": "linear", "factor": 4.0, "attention_factor": 2.0}},
@@ -283,10 +285,14 @@ def test_llama_refuses(changes, message):
         ({"layer_types": ["full_attention"]}, "layer_pattern names 1 layers, num_layers is 18"),
         ({"layer_types": None, "_sliding_window_pattern": 3}, "_sliding_window_pattern=3 is not supported, only 6"),
         ({"sliding_window": None}, "sliding_window is null"),
-        ({"rope_parameters": {"rope_theta": 1.0}}, "rope_parameters sets rope_theta; Gemma 3 nests them"),
+        ({"rope_parameters": {"rope_theta": 1.0}}, "rope_parameters sets rope_theta; a gemma3_text nests them"),
         (
-            {"rope_parameters": {"sliding_attention": {"rope_type": "yarn"}}},
-            r"rope_parameters.sliding_attention of type 'yarn' is not supported",
+            {"rope_parameters": {"sliding_attention": {"rope_type": "axial"}}},
+            r"rope_parameters.sliding_attention of type 'axial' is not supported",
+        ),
+        (
+            {"rope_parameters": {"full_attention": {"rope_type": "yarn", "factor": 2.0, "truncate": False}}},
+            r"rope_parameters.full_attention.truncate is not supported, only True",
         ),
     ],
 )

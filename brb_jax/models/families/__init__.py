@@ -6,10 +6,37 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.families.family import Family
+from brb_jax.models.families.gemma import GEMMA
+from brb_jax.models.families.gemma2 import GEMMA2
 from brb_jax.models.families.gemma3 import GEMMA3
+from brb_jax.models.families.gpt2 import GPT2
+from brb_jax.models.families.gpt_neox import GPT_NEOX
+from brb_jax.models.families.granite import GRANITE
 from brb_jax.models.families.llama import LLAMA
+from brb_jax.models.families.mistral import MISTRAL
+from brb_jax.models.families.olmo2 import OLMO2
+from brb_jax.models.families.olmo3 import OLMO3
+from brb_jax.models.families.phi3 import PHI3
+from brb_jax.models.families.qwen2 import QWEN2
+from brb_jax.models.families.qwen3 import QWEN3
+from brb_jax.models.families.smollm3 import SMOLLM3
 
-FAMILIES = (LLAMA, GEMMA3)
+FAMILIES = (
+    LLAMA,
+    GEMMA3,
+    QWEN2,
+    QWEN3,
+    MISTRAL,
+    GEMMA2,
+    GEMMA,
+    OLMO2,
+    OLMO3,
+    SMOLLM3,
+    PHI3,
+    GRANITE,
+    GPT2,
+    GPT_NEOX,
+)
 
 
 def family_of(hf: Mapping[str, Any]) -> Family:

@@ -12,6 +12,7 @@ from typing import Any
 # Say where a model comes from, how it was trained, stored or is sampled from; a forward pass reads none.
 INERT = frozenset(
     {
+        "_attn_implementation",
         "_attn_implementation_autoset",
         "_commit_hash",
         "_name_or_path",
@@ -56,6 +57,21 @@ _ACTIVATIONS = {
 }
 
 
+# Sizes by the names most configs give them; `sizes` reads these.
+SIZES = frozenset(
+    {
+        "head_dim",
+        "hidden_size",
+        "intermediate_size",
+        "max_position_embeddings",
+        "num_attention_heads",
+        "num_hidden_layers",
+        "num_key_value_heads",
+        "vocab_size",
+    }
+)
+
+
 def refuse_others(hf: Mapping[str, Any], understood: Collection[str], defaults: Mapping[str, Any]) -> None:
     """Refuses a config with an attribute that is neither understood, inert, nor at its class's default.
 
@@ -90,6 +106,28 @@ def require_value(hf: Mapping[str, Any], key: str, *allowed: Any) -> None:
     """Raises ValueError if `hf` sets `key` to anything but `allowed`; a missing key passes."""
     if key in hf and hf[key] not in allowed:
         raise ValueError(f"config.json: {key}={hf[key]!r} is not supported, only {allowed[0]!r}")
+
+
+def sizes(hf: Mapping[str, Any]) -> dict[str, Any]:
+    """The sizes of a `DecoderConfig`, of a config with the attributes `SIZES`.
+
+    They have no default but two, which follow from others: transformers would fill in those of some published model.
+
+    Raises:
+        ValueError: One is missing or null.
+    """
+    require(hf, *sorted(SIZES - {"head_dim", "num_key_value_heads"}))
+    heads = hf["num_attention_heads"]
+    return {
+        "vocab_size": hf["vocab_size"],
+        "num_layers": hf["num_hidden_layers"],
+        "d_model": hf["hidden_size"],
+        "num_heads": heads,
+        "num_kv_heads": hf.get("num_key_value_heads") or heads,
+        "head_dim": hf.get("head_dim") or hf["hidden_size"] // heads,
+        "d_mlp": hf["intermediate_size"],
+        "max_positions": hf["max_position_embeddings"],
+    }
 
 
 def activation(name: str) -> Any:

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
+from brb_jax.models.families import layers
 from brb_jax.models.families.attributes import activation, refuse_others, require_value
 from brb_jax.models.families.family import Family
-from brb_jax.models.families.rotary import read_rotary
-from brb_jax.models.families.tensors import Tensor, llama_like
+from brb_jax.models.families.layers import by_layer
+from brb_jax.models.families.rotary import nested_parameters, nested_rotary
+from brb_jax.models.families.tensors import PRE_AND_POST_NORMS, Tensor, llama_like
 
 _UNDERSTOOD = frozenset(
     {
@@ -76,7 +78,6 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     values = {**defaults, **hf}
     kinds = _layer_kinds(hf, values)
     layer_types = _layer_types(hf, values["num_hidden_layers"])
-    present = tuple(dict.fromkeys(layer_types))
     return DecoderConfig(
         family="gemma3",
         vocab_size=values["vocab_size"],
@@ -87,8 +88,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
         head_dim=values["head_dim"],
         d_mlp=values["intermediate_size"],
         max_positions=values["max_position_embeddings"],
-        layer_kinds=tuple(kinds[layer_type] for layer_type in present),
-        layer_pattern=tuple(present.index(layer_type) for layer_type in layer_types),
+        **by_layer([kinds[layer_type] for layer_type in layer_types]),
         activation=activation(values["hidden_activation"]),
         norm_eps=values["rms_norm_eps"],
         attention_scale=values["query_pre_attn_scalar"] ** -0.5,
@@ -117,10 +117,7 @@ def _text_part(hf: Mapping[str, Any]) -> Mapping[str, Any]:
 def _layer_types(hf: Mapping[str, Any], num_layers: int) -> list[str]:
     """Each layer's type, from the list or from the period; the list wins, as in transformers."""
     if hf.get("layer_types") is not None:
-        unknown = sorted(set(hf["layer_types"]) - {"sliding_attention", "full_attention"})
-        if unknown:
-            raise ValueError(f"config.json: layer_types holds {', '.join(unknown)}, which Gemma 3 does not have")
-        return list(hf["layer_types"])
+        return layers.layer_types(hf, ())
     period = hf.get("sliding_window_pattern", 6)
     # transformers writes the private key but never reads it back, so it has no say of its own.
     require_value(hf, "_sliding_window_pattern", period)
@@ -131,23 +128,14 @@ def _layer_kinds(hf: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, 
     """Both kinds of layer. transformers 4's `rope_scaling` stretches the layers with full attention alone."""
     from transformers import Gemma3TextConfig
 
-    nested = dict(hf.get("rope_parameters") or {})
-    full = dict(nested.pop("full_attention", None) or {})
-    sliding = dict(nested.pop("sliding_attention", None) or {})
-    if nested:
-        raise ValueError(
-            f"config.json: rope_parameters sets {', '.join(sorted(nested))}; Gemma 3 nests them by layer type"
-        )
-    if full and hf.get("rope_scaling"):
-        raise ValueError("config.json sets both rope_scaling and rope_parameters.full_attention")
-    full |= hf.get("rope_scaling") or {}
+    parameters = nested_parameters(hf)
     limit = values["max_position_embeddings"]
     theta = Gemma3TextConfig.default_theta
-    full_base, full_scaling = read_rotary(
-        full, "rope_parameters.full_attention", hf.get("rope_theta") or theta["global"], limit
+    full_base, full_scaling = nested_rotary(
+        parameters["full_attention"], "full_attention", hf.get("rope_theta") or theta["global"], limit
     )
-    sliding_base, sliding_scaling = read_rotary(
-        sliding, "rope_parameters.sliding_attention", hf.get("rope_local_base_freq") or theta["local"], limit
+    sliding_base, sliding_scaling = nested_rotary(
+        parameters["sliding_attention"], "sliding_attention", hf.get("rope_local_base_freq") or theta["local"], limit
     )
     if values["sliding_window"] is None:
         raise ValueError("config.json: sliding_window is null")
@@ -161,16 +149,7 @@ def _layer_kinds(hf: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, 
 
 def tensors(config: DecoderConfig) -> tuple[Tensor, ...]:
     """The tensors of a Gemma 3 text checkpoint, by their names in transformers' `Gemma3ForCausalLM`."""
-    layer = "model.layers.{layer}"
-    return (
-        *llama_like(config),
-        Tensor(f"{layer}.self_attn.q_norm.weight", "layers/attention/query_norm/scale", "H -> H"),
-        Tensor(f"{layer}.self_attn.k_norm.weight", "layers/attention/key_norm/scale", "H -> H"),
-        Tensor(f"{layer}.input_layernorm.weight", "layers/attention_norm/scale", "D -> D"),
-        Tensor(f"{layer}.post_attention_layernorm.weight", "layers/post_attention_norm/scale", "D -> D"),
-        Tensor(f"{layer}.pre_feedforward_layernorm.weight", "layers/mlp_norm/scale", "D -> D"),
-        Tensor(f"{layer}.post_feedforward_layernorm.weight", "layers/post_mlp_norm/scale", "D -> D"),
-    )
+    return (*llama_like(config), *PRE_AND_POST_NORMS)
 
 
 def canonical_name(name: str) -> str | None:

@@ -7,40 +7,29 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
-from brb_jax.models.families.attributes import activation, refuse_others, require, require_value
+from brb_jax.models.families.attributes import SIZES, activation, refuse_others, require_value, sizes
 from brb_jax.models.families.family import Family
-from brb_jax.models.families.rotary import read_rotary
-from brb_jax.models.families.tensors import Tensor, llama_like
+from brb_jax.models.families.layers import by_layer
+from brb_jax.models.families.rotary import flat_rotary
+from brb_jax.models.families.tensors import PRE_NORMS, Tensor, llama_like
 
-_UNDERSTOOD = frozenset(
-    {
-        "attention_bias",
-        "head_dim",
-        "hidden_act",
-        "hidden_size",
-        "intermediate_size",
-        "is_llama_config",
-        "max_position_embeddings",
-        "mlp_bias",
-        "num_attention_heads",
-        "num_hidden_layers",
-        "num_key_value_heads",
-        "partial_rotary_factor",
-        "rms_norm_eps",
-        "rope_interleaved",
-        "rope_parameters",
-        "rope_scaling",
-        "rope_theta",
-        "tie_word_embeddings",
-        "vocab_size",
-    }
-)
+_UNDERSTOOD = SIZES | {
+    "attention_bias",
+    "hidden_act",
+    "is_llama_config",
+    "mlp_bias",
+    "partial_rotary_factor",
+    "rms_norm_eps",
+    "rope_interleaved",
+    "rope_parameters",
+    "rope_scaling",
+    "rope_theta",
+    "tie_word_embeddings",
+}
 
 
 def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     """Reads a Llama `config.json`, written by transformers 4 or 5.
-
-    Sizes have no default: transformers would fill in those of Llama 2 7B, and its limit of 2,048 positions.
 
     Raises:
         ValueError: An attribute is missing, unknown or has an unsupported value; the message names it.
@@ -49,46 +38,20 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
 
     defaults = LlamaConfig().to_dict()
     refuse_others(hf, _UNDERSTOOD, defaults)
-    require(
-        hf,
-        "vocab_size",
-        "hidden_size",
-        "intermediate_size",
-        "num_hidden_layers",
-        "num_attention_heads",
-        "max_position_embeddings",
-    )
     require_value(hf, "partial_rotary_factor", 1.0, None)
     # Nanotron writes these two into SmolLM2's config.
     require_value(hf, "rope_interleaved", False)
     require_value(hf, "is_llama_config", True)
-    if hf.get("rope_scaling") and hf.get("rope_parameters"):
-        raise ValueError("config.json sets both rope_scaling and rope_parameters")
-    where = "rope_scaling" if hf.get("rope_scaling") else "rope_parameters"
-    base, scaling = read_rotary(
-        hf.get(where) or {},
-        where,
-        hf.get("rope_theta") or LlamaConfig.default_theta,
-        hf["max_position_embeddings"],
-    )
+    shape = sizes(hf)
+    base, scaling = flat_rotary(hf, LlamaConfig.default_theta)
     values = {**defaults, **hf}
-    heads = hf["num_attention_heads"]
-    head_dim = hf.get("head_dim") or hf["hidden_size"] // heads
     return DecoderConfig(
         family="llama",
-        vocab_size=hf["vocab_size"],
-        num_layers=hf["num_hidden_layers"],
-        d_model=hf["hidden_size"],
-        num_heads=heads,
-        num_kv_heads=hf.get("num_key_value_heads") or heads,
-        head_dim=head_dim,
-        d_mlp=hf["intermediate_size"],
-        max_positions=hf["max_position_embeddings"],
-        layer_kinds=(LayerKind(window=None, rotary_base=base, rotary_scaling=scaling),),
-        layer_pattern=(0,) * hf["num_hidden_layers"],
+        **shape,
+        **by_layer([LayerKind(window=None, rotary_base=base, rotary_scaling=scaling)] * shape["num_layers"]),
         activation=activation(values["hidden_act"]),
         norm_eps=values["rms_norm_eps"],
-        attention_scale=head_dim**-0.5,
+        attention_scale=shape["head_dim"] ** -0.5,
         attention_bias=values["attention_bias"],
         mlp_bias=values["mlp_bias"],
         tie_embeddings=values["tie_word_embeddings"],
@@ -97,12 +60,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
 
 def tensors(config: DecoderConfig) -> tuple[Tensor, ...]:
     """The tensors of a Llama checkpoint, by their names in transformers."""
-    layer = "model.layers.{layer}"
-    return (
-        *llama_like(config),
-        Tensor(f"{layer}.input_layernorm.weight", "layers/attention_norm/scale", "D -> D"),
-        Tensor(f"{layer}.post_attention_layernorm.weight", "layers/mlp_norm/scale", "D -> D"),
-    )
+    return (*llama_like(config), *PRE_NORMS)
 
 
 def canonical_name(name: str) -> str | None:

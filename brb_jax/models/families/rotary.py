@@ -2,21 +2,106 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import RotaryScaling
 
-_KEYS = {
-    "default": frozenset(),
-    "linear": frozenset({"factor"}),
-    "llama3": frozenset({"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}),
+# Of each kind of scaling, the keys it must have and those it may have.
+_KEYS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
+    "default": (frozenset(), frozenset()),
+    "linear": (frozenset({"factor"}), frozenset()),
+    "dynamic": (frozenset({"factor"}), frozenset()),
+    "llama3": (
+        frozenset({"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}),
+        frozenset(),
+    ),
+    "yarn": (
+        frozenset({"original_max_position_embeddings"}),
+        frozenset(
+            {"factor", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate"},
+        ),
+    ),
+    "longrope": (
+        frozenset({"short_factor", "long_factor", "original_max_position_embeddings"}),
+        frozenset({"factor", "attention_factor"}),
+    ),
 }
 _SHARED_KEYS = frozenset({"type", "rope_type", "rope_theta", "partial_rotary_factor"})
 
 
+def flat_rotary(hf: Mapping[str, Any], default_base: float) -> tuple[float, RotaryScaling | None]:
+    """Base and scaling of a config whose layers all share them: `rope_parameters`, or `rope_theta` and `rope_scaling`.
+
+    Args:
+        hf: The config, with `max_position_embeddings`.
+        default_base: Used where the config has no `rope_theta`.
+
+    Raises:
+        ValueError: Both generations' attributes are set, or as for `read_rotary`.
+    """
+    parameters, where = rotary_parameters(hf)
+    return read_rotary(parameters, where, hf.get("rope_theta") or default_base, hf["max_position_embeddings"])
+
+
+def rotary_parameters(hf: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """The config's one dict of rotary parameters, empty if it has none, and the attribute it is.
+
+    Raises:
+        ValueError: There are two, one of either transformers generation.
+    """
+    if hf.get("rope_scaling") and hf.get("rope_parameters"):
+        raise ValueError("config.json sets both rope_scaling and rope_parameters")
+    where = "rope_scaling" if hf.get("rope_scaling") else "rope_parameters"
+    return hf.get(where) or {}, where
+
+
+def partial_rotary(hf: Mapping[str, Any], head_dim: int, otherwise: float) -> int:
+    """How many channels of a head a config rotates: a factor of them, in its rotary parameters or beside them."""
+    factors = (
+        rotary_parameters(hf)[0].get("partial_rotary_factor"),
+        hf.get("partial_rotary_factor"),
+        hf.get("rotary_pct"),
+    )
+    return int(head_dim * next((factor for factor in factors if factor is not None), otherwise))
+
+
+def nested_parameters(hf: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Rotary parameters by layer type. transformers 4's `rope_scaling` stretches the layers with full attention alone.
+
+    Raises:
+        ValueError: `rope_parameters` has other keys than layer types, or `rope_scaling` is set as well.
+    """
+    nested = dict(hf.get("rope_parameters") or {})
+    full = dict(nested.pop("full_attention", None) or {})
+    sliding = dict(nested.pop("sliding_attention", None) or {})
+    if nested:
+        raise ValueError(
+            f"config.json: rope_parameters sets {', '.join(sorted(nested))}; "
+            f"a {hf.get('model_type')} nests them by layer type"
+        )
+    if full and hf.get("rope_scaling"):
+        raise ValueError("config.json sets both rope_scaling and rope_parameters.full_attention")
+    return {"full_attention": full | (hf.get("rope_scaling") or {}), "sliding_attention": sliding}
+
+
+def nested_rotary(
+    parameters: Mapping[str, Any], layer_type: str, base: float, max_positions: int
+) -> tuple[float, RotaryScaling | None]:
+    """As `read_rotary`, of the parameters that a config nests by layer type.
+
+    Raises:
+        ValueError: `truncate` is set there, where transformers does not look for it; or as for `read_rotary`.
+    """
+    where = f"rope_parameters.{layer_type}"
+    if parameters.get("truncate") not in (None, True):
+        raise ValueError(f"config.json: {where}.truncate is not supported, only True")
+    return read_rotary(parameters, where, base, max_positions)
+
+
 def read_rotary(
-    parameters: Mapping[str, Any], where: str, base: float, max_positions: int
+    parameters: Mapping[str, Any], where: str, base: float, max_positions: int, *, partial: bool = False
 ) -> tuple[float, RotaryScaling | None]:
     """Base and scaling from one flat dict of rotary parameters.
 
@@ -25,6 +110,7 @@ def read_rotary(
         where: The attribute's name, for errors.
         base: Used where `parameters` has no `rope_theta`, which otherwise wins, as in transformers.
         max_positions: What transformers takes for a missing `original_max_position_embeddings`.
+        partial: Whether the caller reads `partial_rotary_factor`; it must be 1 otherwise.
 
     Raises:
         ValueError: An unsupported kind of scaling, a key that kind lacks or should not have, or a partial
@@ -33,25 +119,71 @@ def read_rotary(
     kind = parameters.get("rope_type") or parameters.get("type") or "default"
     if kind not in _KEYS:
         raise ValueError(f"config.json: {where} of type {kind!r} is not supported, only {', '.join(_KEYS)}")
-    unknown = sorted(set(parameters) - _KEYS[kind] - _SHARED_KEYS)
+    required, optional = _KEYS[kind]
+    unknown = sorted(set(parameters) - required - optional - _SHARED_KEYS)
     if unknown:
         raise ValueError(f"config.json: {where} of type {kind!r} sets what brb_jax does not know: {', '.join(unknown)}")
-    if parameters.get("partial_rotary_factor") not in (None, 1, 1.0):
+    if not partial and parameters.get("partial_rotary_factor") not in (None, 1, 1.0):
         raise ValueError(f"config.json: {where}.partial_rotary_factor is not supported, only 1.0")
     if parameters.get("rope_theta") is not None:
         base = parameters["rope_theta"]
-    if kind == "default":
-        return float(base), None
     values = {"original_max_position_embeddings": max_positions, **parameters}
-    missing = sorted(key for key in _KEYS[kind] if values.get(key) is None)
+    missing = sorted(key for key in required if values.get(key) is None)
     if missing:
         raise ValueError(f"config.json: {where} of type {kind!r} lacks {', '.join(missing)}")
-    if kind == "linear":
-        return float(base), RotaryScaling("linear", float(values["factor"]))
-    return float(base), RotaryScaling(
-        "llama3",
-        float(values["factor"]),
-        low_freq_factor=float(values["low_freq_factor"]),
-        high_freq_factor=float(values["high_freq_factor"]),
-        original_max_positions=int(values["original_max_position_embeddings"]),
-    )
+    return float(base), _scaling(kind, values, max_positions)
+
+
+def _scaling(kind: str, values: Mapping[str, Any], max_positions: int) -> RotaryScaling | None:
+    """The scaling of a known kind that has all it needs. Defaults are those of transformers' `modeling_rope_utils`."""
+    original = int(values["original_max_position_embeddings"])
+    # transformers takes the lengths' ratio where the file names no factor.
+    factor = float(values.get("factor") or max_positions / original)
+    match kind:
+        case "linear":
+            return RotaryScaling("linear", factor)
+        case "dynamic":
+            return RotaryScaling("dynamic", factor, original_max_positions=max_positions)
+        case "llama3":
+            return RotaryScaling(
+                "llama3",
+                factor,
+                low_freq_factor=float(values["low_freq_factor"]),
+                high_freq_factor=float(values["high_freq_factor"]),
+                original_max_positions=original,
+            )
+        case "yarn":
+            return RotaryScaling(
+                "yarn",
+                factor,
+                original_max_positions=original,
+                beta_fast=float(values.get("beta_fast") or 32),
+                beta_slow=float(values.get("beta_slow") or 1),
+                truncate=bool(values.get("truncate", True)),
+                attention_factor=_yarn_attention_factor(factor, values),
+            )
+        case "longrope":
+            attention_factor = values.get("attention_factor")
+            if attention_factor is None:
+                attention_factor = math.sqrt(1 + math.log(factor) / math.log(original)) if factor > 1 else 1.0
+            return RotaryScaling(
+                "longrope",
+                factor,
+                original_max_positions=original,
+                attention_factor=float(attention_factor),
+                short_factors=tuple(map(float, values["short_factor"])),
+                long_factors=tuple(map(float, values["long_factor"])),
+            )
+    return None
+
+
+def _yarn_attention_factor(factor: float, values: Mapping[str, Any]) -> float:
+    if values.get("attention_factor") is not None:
+        return float(values["attention_factor"])
+
+    def growth(scale: float) -> float:
+        return 0.1 * scale * math.log(factor) + 1.0 if factor > 1 else 1.0
+
+    if values.get("mscale") and values.get("mscale_all_dim"):
+        return growth(values["mscale"]) / growth(values["mscale_all_dim"])
+    return growth(1.0)

@@ -1,0 +1,71 @@
+"""Granite 3 without experts: Llama with multipliers on embeddings, residual branches, attention scores and logits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from brb_jax.models.config import DecoderConfig, LayerKind
+from brb_jax.models.families.attributes import SIZES, activation, refuse_others, sizes
+from brb_jax.models.families.family import Family
+from brb_jax.models.families.layers import by_layer
+from brb_jax.models.families.rotary import flat_rotary
+from brb_jax.models.families.tensors import PRE_NORMS, Tensor, llama_like
+
+_UNDERSTOOD = SIZES | {
+    "attention_bias",
+    "attention_multiplier",
+    "embedding_multiplier",
+    "hidden_act",
+    "logits_scaling",
+    "mlp_bias",
+    "residual_multiplier",
+    "rms_norm_eps",
+    "rope_parameters",
+    "rope_scaling",
+    "rope_theta",
+    "tie_word_embeddings",
+}
+
+
+def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
+    """Reads a Granite `config.json`, written by transformers 4 or 5.
+
+    Raises:
+        ValueError: An attribute is missing, unknown or has an unsupported value; the message names it.
+    """
+    from transformers import GraniteConfig  # Imported late: it takes seconds.
+
+    defaults = GraniteConfig().to_dict()
+    refuse_others(hf, _UNDERSTOOD, defaults)
+    shape, values = sizes(hf), {**defaults, **hf}
+    base, scaling = flat_rotary(hf, GraniteConfig.default_theta)
+    return DecoderConfig(
+        family="granite",
+        **shape,
+        **by_layer([LayerKind(None, base, scaling)] * shape["num_layers"]),
+        activation=activation(values["hidden_act"]),
+        norm_eps=values["rms_norm_eps"],
+        attention_scale=float(values["attention_multiplier"]),
+        attention_bias=values["attention_bias"],
+        mlp_bias=values["mlp_bias"],
+        embedding_scale=float(values["embedding_multiplier"]),
+        residual_scale=float(values["residual_multiplier"]),
+        logit_scale=1 / values["logits_scaling"],
+        tie_embeddings=values["tie_word_embeddings"],
+    )
+
+
+def tensors(config: DecoderConfig) -> tuple[Tensor, ...]:
+    """The tensors of a Granite checkpoint, by their names in transformers."""
+    return (*llama_like(config), *PRE_NORMS)
+
+
+GRANITE = Family(
+    name="granite",
+    architectures=("GraniteForCausalLM",),
+    model_types=("granite",),
+    config_from_hf=config_from_hf,
+    tensors=tensors,
+    canonical_name=lambda name: name,
+)

@@ -1,0 +1,61 @@
+"""OLMo 3: OLMo 2 with sliding windows in three layers of four. Rotary scaling is for the layers without a window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from brb_jax.models.config import DecoderConfig, LayerKind
+from brb_jax.models.families.attributes import SIZES, refuse_others, sizes
+from brb_jax.models.families.family import Family
+from brb_jax.models.families.layers import layer_types, window
+from brb_jax.models.families.olmo2 import post_normed, tensors
+from brb_jax.models.families.rotary import nested_parameters, nested_rotary
+
+_UNDERSTOOD = SIZES | {
+    "attention_bias",
+    "hidden_act",
+    "layer_types",
+    "rms_norm_eps",
+    "rope_parameters",
+    "rope_scaling",
+    "rope_theta",
+    "sliding_window",
+    "tie_word_embeddings",
+}
+
+
+def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
+    """Reads an OLMo 3 `config.json`, written by transformers 4 or 5.
+
+    Raises:
+        ValueError: An attribute is missing, unknown or has an unsupported value; the message names it.
+    """
+    from transformers import Olmo3Config  # Imported late: it takes seconds.
+
+    defaults = Olmo3Config().to_dict()
+    refuse_others(hf, _UNDERSTOOD, defaults)
+    shape, values = sizes(hf), {**defaults, **hf}
+    types = layer_types(
+        hf, ["sliding_attention" if (i + 1) % 4 else "full_attention" for i in range(shape["num_layers"])]
+    )
+    windows = {"full_attention": None, "sliding_attention": window(hf, values, types)}
+    base = hf.get("rope_theta") or Olmo3Config.default_theta
+    parameters = nested_parameters(hf)
+    kinds = {
+        layer_type: LayerKind(
+            windows[layer_type], *nested_rotary(parameters[layer_type], layer_type, base, shape["max_positions"])
+        )
+        for layer_type in windows
+    }
+    return post_normed("olmo3", shape, [kinds[layer_type] for layer_type in types], values)
+
+
+OLMO3 = Family(
+    name="olmo3",
+    architectures=("Olmo3ForCausalLM",),
+    model_types=("olmo3",),
+    config_from_hf=config_from_hf,
+    tensors=tensors,
+    canonical_name=lambda name: name,
+)

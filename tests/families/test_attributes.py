@@ -1,0 +1,98 @@
+"""Of every family: each attribute its reader says it understands changes the decoder's config, or is refused."""
+
+import sys
+
+import published
+import pytest
+from transformers import AutoConfig
+
+from brb_jax.models.families import family_of
+from brb_jax.models.families.attributes import INERT
+
+MODELS = ["QWEN_2_5_3B", "QWEN_3_8B", "MISTRAL_7B_V0_1", "GEMMA_2B", "GEMMA_2_27B", "OLMO_2_1B", "OLMO_3_7B"]
+MODELS += ["SMOLLM_3_3B", "PHI_3_MINI_4K", "PHI_4_MINI", "GRANITE_3_3_8B", "GPT2_MEDIUM", "PYTHIA_1B"]
+
+FULL, SLIDING = "full_attention", "sliding_attention"
+LINEAR = {"rope_type": "linear", "factor": 4.0, "rope_theta": 7.0}
+
+# Values unlike the published ones. A list of layers is made to measure.
+OTHERS = {
+    "activation_function": "silu",
+    "hidden_act": lambda hf: "gelu" if hf["hidden_act"] == "silu" else "silu",
+    "hidden_activation": "gelu",
+    "layer_types": lambda hf: [SLIDING, FULL] + [FULL] * (hf["num_hidden_layers"] - 2),
+    "no_rope_layers": lambda hf: [0, 1] * (hf["num_hidden_layers"] // 2),
+    "num_attention_heads": 64,
+    "num_key_value_heads": lambda hf: 2 if hf["num_key_value_heads"] == 1 else 1,
+    "n_head": 32,
+    "n_inner": 7,
+    "rope_parameters": LINEAR,
+    "rope_scaling": {"type": "linear", "factor": 3.0},
+}
+
+# Changing these alone changes nothing: no part of a forward pass, or another attribute has to say that they count.
+ALONE_NOTHING = {
+    "QWEN_2_5_3B": {"max_window_layers", "sliding_window", "use_sliding_window"},
+    "QWEN_3_8B": {"max_window_layers", "sliding_window", "use_sliding_window"},
+    "SMOLLM_3_3B": {"max_window_layers", "no_rope_layer_interval", "sliding_window", "use_sliding_window"},
+    "PHI_3_MINI_4K": {"auto_map", "embd_pdrop", "original_max_position_embeddings", "resid_pdrop"},
+    "PHI_4_MINI": {"auto_map", "embd_pdrop", "resid_pdrop"},
+    "GPT2_MEDIUM": {
+        *("attn_pdrop", "embd_pdrop", "n_ctx", "n_special", "predict_special_tokens", "reorder_and_upcast_attn"),
+        *("resid_pdrop", "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type"),
+        *("summary_use_proj", "task_specific_params"),
+    },
+    "PYTHIA_1B": {"is_decoder"},
+}
+
+
+def read(hf):
+    return family_of(hf).config_from_hf(hf)
+
+
+def understood(hf) -> frozenset[str]:
+    return sys.modules[family_of(hf).config_from_hf.__module__]._UNDERSTOOD
+
+
+def other(hf, key):
+    """A value of `key` that differs from the config's own, or from the class's default."""
+    if key in OTHERS:
+        return OTHERS[key](hf) if callable(OTHERS[key]) else OTHERS[key]
+    default = AutoConfig.for_model(hf["model_type"]).to_dict().get(key)
+    value = hf.get(key, default)
+    if isinstance(value, bool):
+        return not value
+    return 2 * value if isinstance(value, int | float) else 3
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_nothing_understood_is_ignored(name):
+    hf = getattr(published, name)
+    before, without_effect = read(hf), set()
+    for key in understood(hf):
+        try:
+            after = read({**hf, key: other(hf, key)})
+        except ValueError as error:
+            assert "config.json" in str(error) or "num_" in str(error), key
+        else:
+            if after == before:
+                without_effect.add(key)
+    assert without_effect == ALONE_NOTHING.get(name, set())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_other_attribute_of_the_class_is_refused_by_name(name):
+    hf = getattr(published, name)
+    for key in AutoConfig.for_model(hf["model_type"]).to_dict().keys() - understood(hf) - INERT:
+        with pytest.raises(ValueError, match=f"does not know: {key}='surprise'"):
+            read({**hf, key: "surprise"})
+    with pytest.raises(ValueError, match="does not know: qkv_clip=8"):
+        read({**hf, "qkv_clip": 8})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_as_transformers_5_writes_it(name):
+    hf = getattr(published, name)
+    config = AutoConfig.for_model(**hf)
+    assert read(config.to_dict() | {"architectures": hf["architectures"]}) == read(hf)
+    assert read(config.to_diff_dict() | {"architectures": hf["architectures"]}) == read(hf)

@@ -1,0 +1,59 @@
+"""Rotary parameters as Hugging Face writes them, against numbers that were published or worked out by hand."""
+
+import math
+
+import published
+import pytest
+
+from brb_jax.models.families import family_of
+from brb_jax.models.families.rotary import read_rotary
+
+LENGTHS = {"original_max_position_embeddings": 4096}
+
+
+def scaling(parameters, max_positions=131_072):
+    return read_rotary(parameters, "rope_scaling", 10_000.0, max_positions)[1]
+
+
+def test_yarn_s_attention_factor():
+    """0.1 · ln(factor) + 1, which OLMo 3's file states for a factor of 8; a ratio where two scales are given."""
+    assert scaling({"type": "yarn", "factor": 8.0}).attention_factor == pytest.approx(1.2079441541679836, rel=1e-12)
+    assert scaling({"type": "yarn", "factor": 8.0, "attention_factor": 1.5}).attention_factor == 1.5
+    assert scaling({"type": "yarn", "factor": 0.5}).attention_factor == 1.0
+    scales = {"mscale": 0.707, "mscale_all_dim": 1.0}
+    both = scaling({"type": "yarn", "factor": 40.0, **scales}).attention_factor
+    assert both == pytest.approx((0.0707 * math.log(40) + 1) / (0.1 * math.log(40) + 1), rel=1e-12)
+
+
+def test_yarn_s_defaults():
+    yarn = scaling({"rope_type": "yarn", "factor": 4.0}, max_positions=32_768)
+    assert (yarn.beta_fast, yarn.beta_slow, yarn.truncate, yarn.original_max_positions) == (32, 1, True, 32_768)
+    assert scaling({"rope_type": "yarn", **LENGTHS}).factor == 32.0
+
+
+def test_longrope_s_attention_factor():
+    """√(1 + ln 32 / ln 4096) for 131,072 positions made of 4,096: 1.1902, as Phi's own code has it."""
+    (kind,) = family_of(published.PHI_4_MINI).config_from_hf(published.PHI_4_MINI).layer_kinds
+    assert kind.rotary_scaling.attention_factor == pytest.approx(1.1902380714238083, rel=1e-12)
+    assert kind.rotary_scaling.original_max_positions == 4096
+    assert (kind.rotary_scaling.long_factors[1], kind.rotary_scaling.short_factors[1]) == (1.118320672, 1.0)
+
+
+@pytest.mark.parametrize("name", ["su", "yarn"])
+def test_phi_3_s_older_names_of_longrope(name):
+    hf = {**published.PHI_4_MINI, "rope_scaling": {**published.PHI_4_MINI["rope_scaling"], "type": name}}
+    assert family_of(hf).config_from_hf(hf) == family_of(hf).config_from_hf(published.PHI_4_MINI)
+
+
+def test_factors_for_another_number_of_pairs_are_refused():
+    hf = {**published.PHI_4_MINI, "partial_rotary_factor": 0.5}
+    with pytest.raises(ValueError, match=r"short_factor and long_factor have lengths \(48, 48\), 32 pairs are rotated"):
+        family_of(hf).config_from_hf(hf)
+
+
+def test_olmo_3_scales_the_layers_without_a_window():
+    kinds = family_of(published.OLMO_3_7B).config_from_hf(published.OLMO_3_7B).layer_kinds
+    assert [(kind.window, kind.rotary_scaling and kind.rotary_scaling.kind) for kind in kinds] == [
+        (4096, None),
+        (None, "yarn"),
+    ]
