@@ -128,6 +128,9 @@ class DecoderConfig:
             raise ValueError(f"layer_pattern names {len(self.layer_pattern)} layers, num_layers is {self.num_layers}")
         if self.layer_pattern and not 0 <= min(self.layer_pattern) <= max(self.layer_pattern) < len(self.layer_kinds):
             raise ValueError(f"layer_pattern {self.layer_pattern} names a kind outside 0…{len(self.layer_kinds) - 1}")
+        rotated = self.head_dim if self.rotary_dim is None else self.rotary_dim
+        if self.rotary and (rotated % 2 or not 0 < rotated <= self.head_dim):
+            raise ValueError(f"{rotated} channels of heads of {self.head_dim} cannot be rotated in pairs")
 
     @property
     def rotary(self) -> bool:

@@ -111,6 +111,7 @@ def test_length_classes():
 
 
 def test_contradictory_configs_are_refused():
-    for changes in ({"num_heads": 5}, {"layer_pattern": (0,)}, {"layer_pattern": (0, 1, 2)}):
+    rotary = ({"head_dim": 15}, {"rotary_dim": 5}, {"rotary_dim": 18}, {"rotary_dim": 0})
+    for changes in ({"num_heads": 5}, {"layer_pattern": (0,)}, {"layer_pattern": (0, 1, 2)}, *rotary):
         with pytest.raises(ValueError):
             dataclasses.replace(CONFIG, **changes)
