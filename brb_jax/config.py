@@ -39,7 +39,10 @@ class RunConfig:
     only: FileFilter = dataclasses.field(default_factory=FileFilter)
     rules: Rules = dataclasses.field(default_factory=Rules)
     baseline_seed: int = 0
-    dtype: Literal["float32", "bfloat16"] = "float32"
+    dtype: Literal["float32", "bfloat16"] | None = None
+    param_dtype: Literal["float32", "bfloat16"] | None = None
+    activation_dtype: Literal["float32", "bfloat16"] | None = None
+    matmul_precision: Literal["default", "high", "highest"] | None = None
     sharing: Literal["tree", "case", "none"] | None = None
     buckets: tuple[int, ...] | None = None
     max_buckets: int = 4

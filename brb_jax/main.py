@@ -39,7 +39,16 @@ def define_flags() -> None:
     shared_flags.define_text_flags()
     flags.DEFINE_integer("baseline_seed", 0, "Another seed, another baseline:random.")
 
-    flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "Of parameters and matrix operands.")
+    dtypes = ["float32", "bfloat16"]
+    flags.DEFINE_enum("dtype", None, dtypes, "Of parameters and matrix operands alike; default: float32.")
+    flags.DEFINE_enum("param_dtype", None, dtypes, "Of parameters in memory; default: --dtype.")
+    flags.DEFINE_enum("activation_dtype", None, dtypes, "Of the operands of matrix products; default: --dtype.")
+    flags.DEFINE_enum(
+        "matmul_precision",
+        None,
+        ["default", "high", "highest"],
+        "Of products of float32 operands on accelerators; default: highest, which is float32.",
+    )
     flags.DEFINE_enum(
         "sharing",
         None,
@@ -91,6 +100,9 @@ def config_from_flags() -> RunConfig:
         rules=data.rules,
         baseline_seed=FLAGS.baseline_seed,
         dtype=FLAGS.dtype,
+        param_dtype=FLAGS.param_dtype,
+        activation_dtype=FLAGS.activation_dtype,
+        matmul_precision=FLAGS.matmul_precision,
         sharing=FLAGS.sharing,
         buckets=tuple(_integer("buckets", "512,1024", item, 1) for item in FLAGS.buckets) or None,
         max_buckets=FLAGS.max_buckets,

@@ -42,7 +42,9 @@ def scoring_fingerprint(
                 "overlong",
                 "on_bad_case",
                 "limit",
-                "dtype",
+                "param_dtype",
+                "activation_dtype",
+                "matmul_precision",
             )
         },
     }

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import numpy as np
@@ -22,6 +22,7 @@ from brb_jax.data.case import Case
 from brb_jax.data.reader import Dataset, read_cases
 from brb_jax.models.config import DecoderConfig
 from brb_jax.models.own_model import names_own_model
+from brb_jax.models.products import DEFAULT_PRODUCTS, Products
 from brb_jax.results import selection, table, writers
 from brb_jax.results.journal import Journal, ScoreKey
 from brb_jax.results.metrics import reference, summarise
@@ -65,8 +66,7 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
             checkpoint = open_own_model(config.model, mesh)
         else:
             checkpoint = open_checkpoint(config.model)
-        sharing = sharing_of(config, checkpoint.config)
-        config = dataclasses.replace(config, sharing=sharing)
+        config = settled(config, checkpoint.config)
         decoder = None if isinstance(checkpoint.config, OwnConfig) else checkpoint.config
         limit = length_limit(
             config.max_length,
@@ -88,7 +88,7 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
         plain = isinstance(checkpoint.config, OwnConfig) and checkpoint.config.signature == "plain"
         batches = plan(
             requests,
-            sharing=sharing,
+            sharing=config.sharing or "tree",
             buckets=config.buckets,
             max_buckets=config.max_buckets,
             batch_tokens=config.batch_tokens or BATCH_TOKENS[jax.default_backend()],
@@ -195,10 +195,11 @@ def score(
             say(f"{len(unscored) - len(todo)} of {len(unscored)} batches are in the journal already")
         if todo:
             with meshes.together():
+                products = Products(config.activation_dtype, config.matmul_precision or "highest")
                 if isinstance(checkpoint, OwnCheckpoint):
                     log_likelihood = load_own_model(checkpoint, batches, mesh)
                 else:
-                    log_likelihood = load_model(checkpoint, config.dtype, mesh)
+                    log_likelihood = load_model(checkpoint, config.param_dtype or "float32", mesh, products)
             progress = stack.enter_context(Progress([keys[r] for i in todo for r in batches.request_indices(i)]))
             for scored in score_batches(log_likelihood, batches, todo):
                 new = _by_key(scored, keys)
@@ -208,9 +209,9 @@ def score(
         return dict(journal.scores) if journal is not None else None
 
 
-def load_model(checkpoint: Checkpoint, dtype: str, mesh: Mesh) -> LogLikelihood:
-    """The checkpoint's decoder on the mesh, ready to score."""
-    graph, state = abstract_decoder(checkpoint.config, dtype)
+def load_model(checkpoint: Checkpoint, dtype: str, mesh: Mesh, products: Products = DEFAULT_PRODUCTS) -> LogLikelihood:
+    """The checkpoint's decoder on the mesh, its parameters in `dtype`, ready to score."""
+    graph, state = abstract_decoder(checkpoint.config, dtype, products)
     parameters = checkpoint.load(abstract_parameters(state, mesh))
     return LogLikelihood(
         functools.partial(nnx.merge, graph), with_values(state, dict(parameters)), checkpoint.config.vocab_size, mesh
@@ -228,20 +229,32 @@ def load_own_model(checkpoint: OwnCheckpoint, batches: Plan, mesh: Mesh) -> LogL
     return log_likelihood
 
 
-def sharing_of(config: RunConfig, model: DecoderConfig | OwnConfig) -> Literal["tree", "case", "none"]:
-    """What is computed once: what the flag says, by default all that the model can.
+def settled(config: RunConfig, model: DecoderConfig | OwnConfig) -> RunConfig:
+    """The config with what it leaves to the model filled in: what is shared, and in what precision is computed.
 
     Raises:
-        RunError: The flag asks for sharing, and the model is one of the user's own that cannot.
+        RunError: It asks for what a model of the user's own cannot do, or settles itself.
     """
-    if isinstance(model, OwnConfig) and model.signature != "tree":
-        if config.sharing in ("tree", "case"):
-            raise RunError(
-                f"--sharing={config.sharing}: {model.name} is a {model.signature} model, which cannot share a prefix; "
-                "leave the flag out, or give the model a `tree` function"
-            )
-        return "none"
-    return config.sharing or "tree"
+    if isinstance(model, DecoderConfig):
+        dtype = config.dtype or "float32"
+        return dataclasses.replace(
+            config,
+            sharing=config.sharing or "tree",
+            param_dtype=config.param_dtype or dtype,
+            activation_dtype=config.activation_dtype or dtype,
+            matmul_precision=config.matmul_precision or "highest",
+        )
+    for name in ("dtype", "param_dtype", "activation_dtype", "matmul_precision"):
+        if getattr(config, name) is not None:
+            raise RunError(f"--{name}: {model.name} settles its precision itself; leave the flag out")
+    if model.signature == "tree":
+        return dataclasses.replace(config, sharing=config.sharing or "tree")
+    if config.sharing in ("tree", "case"):
+        raise RunError(
+            f"--sharing={config.sharing}: {model.name} is a {model.signature} model, which cannot share a prefix; "
+            "leave the flag out, or give the model a `tree` function"
+        )
+    return dataclasses.replace(config, sharing="none")
 
 
 def _by_key(scored: ScoredBatch, keys: Sequence[ScoreKey]) -> dict[ScoreKey, OptionScore]:

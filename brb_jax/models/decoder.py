@@ -1,8 +1,8 @@
 """The decoder: one Flax NNX model that a `DecoderConfig` turns into any supported family.
 
 Layers are stacked on a leading axis and scanned. What differs by layer (window, rotary table) is looked up by the
-layer's kind inside the scan. The residual stream, norms, rotary phases and softmax are float32; matrix products take
-operands of `dtype` and accumulate in float32.
+layer's kind inside the scan. The residual stream, norms, rotary phases and softmax are float32, and so are the results
+of matrix products; their operands have the dtype that `products` says.
 """
 
 from __future__ import annotations
@@ -22,17 +22,13 @@ from brb_jax.models import rotary
 from brb_jax.models.attention import NO_WINDOW, BlockPairs, block_pairs, block_size, tree_attention, tree_lengths
 from brb_jax.models.config import DecoderConfig
 from brb_jax.models.partitioning import constrain
+from brb_jax.models.products import DEFAULT_PRODUCTS, Products, multiplying, operand, precision
 
 _ACTIVATIONS = {
     "silu": jax.nn.silu,
     "gelu": lambda x: jax.nn.gelu(x, approximate=False),
     "gelu_tanh": lambda x: jax.nn.gelu(x, approximate=True),
 }
-
-
-def _precision(dtype: jnp.dtype) -> jax.lax.Precision | None:
-    """float32 means float32: accelerators would otherwise round the operands of a float32 product."""
-    return jax.lax.Precision.HIGHEST if dtype == jnp.float32 else None
 
 
 @jax.tree_util.register_dataclass
@@ -92,12 +88,12 @@ class Linear(nnx.Module):
             self.bias = _parameter(init(rngs.params(), shape[num_inputs:], dtype), logical_axes[num_inputs:])
 
     def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
-        kernel = self.kernel[...]
+        kernel = operand(self.kernel[...])
         y = jnp.tensordot(
             x.astype(kernel.dtype),
             kernel,
             axes=self.num_inputs,
-            precision=_precision(kernel.dtype),
+            precision=precision(kernel.dtype),
             preferred_element_type=jnp.float32,
         )
         return y + self.bias[...].astype(jnp.float32) if hasattr(self, "bias") else y
@@ -175,7 +171,7 @@ class Attention(nnx.Module):
             q_BTNH = rotary.rotate(q_BTNH, view.cosine_BTh, view.sine_BTh)
             k_BTKH = rotary.rotate(k_BTKH, view.cosine_BTh, view.sine_BTh)
         q_BTNH *= self.config.attention_scale
-        dtype = self.query.kernel[...].dtype
+        dtype = operand(self.query.kernel[...]).dtype
         q_BTNH = constrain(q_BTNH.astype(dtype), "batch", None, "heads", "head_dim")
         k_BTKH = constrain(k_BTKH.astype(dtype), "batch", None, "kv_heads", "head_dim")
         v_BTKH = constrain(v_BTKH.astype(dtype), "batch", None, "kv_heads", "head_dim")
@@ -189,7 +185,7 @@ class Attention(nnx.Module):
                 view.pairs,
                 window=view.window,
                 softcap=self.config.attention_softcap,
-                precision=_precision(dtype),
+                precision=precision(dtype),
             )
         )
 
@@ -252,8 +248,23 @@ class Embedder(nnx.Module):
 class Decoder(nnx.Module):
     """Tokens in a tree ─► hidden states ─► logits at the positions asked for."""
 
-    def __init__(self, config: DecoderConfig, *, dtype: DTypeLike = jnp.float32, rngs: nnx.Rngs):
+    def __init__(
+        self,
+        config: DecoderConfig,
+        *,
+        dtype: DTypeLike = jnp.float32,
+        products: Products = DEFAULT_PRODUCTS,
+        rngs: nnx.Rngs,
+    ):
+        """
+        Args:
+            config: What the family varies in.
+            dtype: Of the parameters.
+            products: How matrices are multiplied.
+            rngs: Of the initial parameters.
+        """
         self.config = config
+        self.products = products
         dtype = jnp.dtype(dtype)
         self.embedder = Embedder(config.vocab_size, "vocab", config, dtype=dtype, rngs=rngs)
         if config.learned_positions:
@@ -276,6 +287,15 @@ class Decoder(nnx.Module):
         subtree_end_BT: Int[Array, "B T"],
     ) -> Float[Array, "B T D"]:
         """Normed hidden state of every slot, float32. Arguments as in `tokens/rows.py`."""
+        with multiplying(self.products):
+            return self._hidden_states(tokens_BT, positions_BT, subtree_end_BT)
+
+    def _hidden_states(
+        self,
+        tokens_BT: Int[Array, "B T"],
+        positions_BT: Int[Array, "B T"],
+        subtree_end_BT: Int[Array, "B T"],
+    ) -> Float[Array, "B T D"]:
         # Rows are looked up in a table that is whole along `embed`: the result is then split by batch alone.
         table_VD = constrain(self.embedder.table[...], "vocab", None)
         x_BTD = jnp.take(table_VD, tokens_BT, axis=0).astype(jnp.float32)
@@ -299,13 +319,17 @@ class Decoder(nnx.Module):
 
     def logits(self, hidden_BSD: Float[Array, "B S D"]) -> Float[Array, "B S V"]:
         """Float32 logits of normed hidden states. Give it only the positions that are scored."""
+        with multiplying(self.products):
+            return self._logits(hidden_BSD)
+
+    def _logits(self, hidden_BSD: Float[Array, "B S D"]) -> Float[Array, "B S V"]:
         if self.config.tie_embeddings:
-            table_VD = self.embedder.table[...]
+            table_VD = operand(self.embedder.table[...])
             logits_BSV = jnp.einsum(
                 "bsd,vd->bsv",
                 hidden_BSD.astype(table_VD.dtype),
                 table_VD,
-                precision=_precision(table_VD.dtype),
+                precision=precision(table_VD.dtype),
                 preferred_element_type=jnp.float32,
             )
         else:

@@ -12,11 +12,14 @@ from jax.typing import DTypeLike
 from brb_jax.models.config import DecoderConfig
 from brb_jax.models.decoder import Decoder
 from brb_jax.models.partitioning import partition_spec
+from brb_jax.models.products import DEFAULT_PRODUCTS, Products
 
 
-def abstract_decoder(config: DecoderConfig, dtype: DTypeLike) -> tuple[nnx.GraphDef, nnx.State]:
+def abstract_decoder(
+    config: DecoderConfig, dtype: DTypeLike, products: Products = DEFAULT_PRODUCTS
+) -> tuple[nnx.GraphDef, nnx.State]:
     """The decoder's static part, and its parameters as shapes: no memory, no device."""
-    return nnx.split(nnx.eval_shape(lambda: Decoder(config, dtype=dtype, rngs=nnx.Rngs(0))))
+    return nnx.split(nnx.eval_shape(lambda: Decoder(config, dtype=dtype, products=products, rngs=nnx.Rngs(0))))
 
 
 def abstract_parameters(state: nnx.State, mesh: Mesh) -> dict[str, Any]:

@@ -104,6 +104,14 @@ def test_other_weights_are_another_model(finished, folder, tmp_path):
         linen_model.save()
 
 
+@pytest.mark.parametrize("setting", [{"dtype": "float32"}, {"activation_dtype": "bfloat16"}], ids=str)
+def test_precision_is_the_models_own(setting, folder, tmp_path):
+    with pytest.raises(
+        RunError, match=f"--{next(iter(setting))}: examples.nnx_model:build settles its precision itself"
+    ):
+        evaluate("examples.nnx_model:build", tmp_path, **setting)
+
+
 @pytest.mark.parametrize("model", ["linen_model", "plain_function"])
 def test_sharing_asked_of_a_model_that_cannot(model, folder, tmp_path):
     with pytest.raises(RunError, match=f"--sharing=tree: examples.{model}:build is a {SIGNATURES[model]} model, which"):
