@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import sys
 from collections.abc import Callable
 
 from absl import app, flags, logging
+
+# Flags that name files, directories, or lists of them.
+_PLACES = ("data", "model", "out", "source", "tokenizer")
 
 
 def run(name: str, command: Callable[[], int | None]) -> None:
@@ -33,9 +37,30 @@ def _parse(name: str, argv: list[str]) -> list[str]:
         program, *rest = flags.FLAGS([argv[0], f"--verbosity={logging.WARNING}", *argv[1:]])
     except flags.Error as error:
         sys.exit(f"{name}: {error}\n--help lists the flags")
+    for flag in _PLACES:
+        value = flags.FLAGS[flag].value if flag in flags.FLAGS else None
+        for place in [value] if isinstance(value, str) else value or ():
+            if (mistake := _misplaced(flag, place)) is not None:
+                sys.exit(f"{name}: --{flag}={place}: {mistake}")
     if rest:
         sys.exit(f"{name}: unexpected argument {rest[0]!r}; every setting is a flag (--help lists them)")
     return [program]
+
+
+def _misplaced(flag: str, place: str) -> str | None:
+    """Why a file or directory cannot be there, before anything is computed for it."""
+    scheme, separator, _ = place.partition("://")
+    if not place.strip():
+        return "is empty (an unset variable?); name a place"
+    if not separator:
+        return None
+    if scheme == "hf":
+        return None if flag == "data" else "hf:// is for --data; a model on the Hub is named owner/name"
+    if scheme != "gs":
+        return f"{scheme}:// is neither read nor written; give a local path or gs://…"
+    if importlib.util.find_spec("gcsfs") is None:
+        return "buckets need the package gcsfs: pip install 'brb_jax[gcs]'"
+    return None
 
 
 def _problem(line: str) -> str | None:

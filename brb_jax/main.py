@@ -152,6 +152,9 @@ def main() -> None:
         jax.config.update("jax_compilation_cache_dir", str(Path(FLAGS.compilation_cache).expanduser()))
     try:
         config = config_from_flags()
+        coordinates = [f for f in ("coordinator_address", "num_processes", "process_id") if FLAGS[f].value is not None]
+        if coordinates and not FLAGS.distributed:
+            raise RunError(f"--{coordinates[0]} is for one of several processes; add --distributed, or leave it out")
         if FLAGS.distributed and baselines.named(config.model):
             raise RunError(f"--distributed: {config.model} runs in one process; leave the flag out")
         if FLAGS.distributed:

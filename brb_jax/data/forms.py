@@ -72,12 +72,26 @@ def canonical_form(
     examples = fields.get("context")
     if isinstance(examples, list):
         fields["context"] = _context(examples, fields.get("query"), rules)
+    if rules.prompt_template is None and "context" not in rules.field_map:
+        _keep_question_apart(fields, key_of)
     if rules.prompt_template is not None:
         hidden = [key_of.get(name) for name in ("options", "types", "answer")]
         visible = {key: value for key, value in raw.items() if key not in hidden}
         _apply_prompt_template(rules.prompt_template, visible, key_of, examples, fields)
     extra = {key: value for key, value in raw.items() if key not in used and key != "metadata"}
     return Form(fields, raw.get("metadata", {}), extra)
+
+
+def _keep_question_apart(fields: dict[str, Any], key_of: Mapping[str, Any]) -> None:
+    """What is called a prompt may be all of it, question included; the model would read that twice."""
+    key, (context, query) = key_of.get("context"), (fields.get(name) for name in ("context", "query"))
+    if str(key).casefold() != "prompt" or not (isinstance(context, str) and isinstance(query, str) and query.strip()):
+        return
+    if context.rstrip().endswith(query.strip()):
+        fields["context"] = unclear(
+            f"its {key} ends with its {key_of['query']}, which would be read twice",
+            f"--prompt_template='{{{{ {key} }}}}' reads {key} alone, --field_map=context={key} both",
+        )
 
 
 def _one_id(fields: Mapping[str, Any], given_id: int | str) -> Any:

@@ -165,10 +165,19 @@ def _check_fingerprint(directory: epath.Path, fingerprint: Mapping[str, Any], ha
     path = directory / "fingerprint.json"
     if not path.exists():
         if has_segments:
-            raise JournalError(f"{directory} holds scores but no fingerprint.json to tell whose. Delete it.")
+            raise JournalError(
+                f"{directory} holds scores but no fingerprint.json to tell whose. "
+                "Restore that file, or use another --out."
+            )
         atomic.write_text(path, text + "\n")
         return
-    there, wanted = json.loads(path.read_text()), json.loads(text)
+    try:
+        there = dict(json.loads(path.read_text()))
+    except (TypeError, ValueError):  # TypeError: JSON, but no object
+        raise JournalError(
+            f"{path} is damaged, so whose scores lie beside it cannot be told. Restore it, or use another --out."
+        ) from None
+    wanted = json.loads(text)
     differing = sorted(name for name in there.keys() | wanted.keys() if there.get(name) != wanted.get(name))
     if differing:
         changes = "; ".join(f"{n}: {there.get(n)!r} there, {wanted.get(n)!r} now" for n in differing)

@@ -41,13 +41,23 @@ class Processes:
 
 
 def join_processes(processes: Processes) -> None:
-    """Connects this process to the others. Must run before anything touches a device."""
+    """Connects this process to the others. Must run before anything touches a device.
+
+    Raises:
+        MeshError: JAX cannot tell the address, the number or the place, or they contradict each other.
+    """
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    jax.distributed.initialize(
-        coordinator_address=processes.coordinator_address,
-        num_processes=processes.num_processes,
-        process_id=processes.process_id,
-    )
+    try:
+        jax.distributed.initialize(
+            coordinator_address=processes.coordinator_address,
+            num_processes=processes.num_processes,
+            process_id=processes.process_id,
+        )
+    except ValueError as error:
+        raise MeshError(
+            f"--distributed: {error} Outside Cloud TPU, give --coordinator_address, --num_processes and --process_id "
+            "(from 0) to every process."
+        ) from error
     atexit.register(_leave_at_once)
 
 

@@ -76,6 +76,8 @@ any_of = st.sampled_from
 )
 def test_any_form(tmp_path_factory, file, answer, option_form, names, top, encoding):
     name, cases = file
+    if names.get("context") == "Prompt":  # which would be taken for all of it, question included
+        assume(not any(c.query.strip() and c.context.rstrip().endswith(c.query.strip()) for _, c in cases))
     raw = []
     for own_id, case in cases:
         fields = {

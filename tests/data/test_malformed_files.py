@@ -205,6 +205,10 @@ MALFORMED = {
         "'prompt' or 'examples' could be its context; "
         "its keys are ['id', 'query', 'options', 'answer', 'prompt', 'examples']",
     ),
+    "the question in the prompt too": of_case(
+        {**case(context=MISSING, query=MISSING), "prompt": "a -> b\nc -> ", "question": "c ->"},
+        "its prompt ends with its question, which would be read twice",
+    ),
     "one key in two cases of letters": of_case(
         {**case(query=MISSING), "Question": "q", "question": "q"},
         "'Question' or 'question' could be its query; "

@@ -168,6 +168,13 @@ def test_scores_without_a_fingerprint_are_refused(tmp_path):
         Journal.open(tmp_path, FINGERPRINT)
 
 
+@pytest.mark.parametrize("content", ["", "{", "[1]", "null", "7"])
+def test_a_damaged_fingerprint_is_refused(content, tmp_path):
+    (filled(tmp_path) / "fingerprint.json").write_text(content)
+    with pytest.raises(JournalError, match=r"fingerprint.json is damaged"):
+        Journal.open(tmp_path, FINGERPRINT)
+
+
 def test_two_runs_do_not_share_a_journal(tmp_path):
     with (
         Journal.open(tmp_path, FINGERPRINT),

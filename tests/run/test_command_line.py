@@ -41,6 +41,23 @@ def test_flags_that_are_wrong_by_themselves(flags, says):
 
 
 @pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        ([*COMPLETE[:2], "--out="], "--out=: is empty (an unset variable?)"),
+        (["--model= ", *COMPLETE[1:]], "--model= : is empty"),
+        (["--model=https://x.y/z", *COMPLETE[1:]], "--model=https://x.y/z: https:// is neither read nor written"),
+        (["--model=hf://a/b", *COMPLETE[1:]], "a model on the Hub is named owner/name"),
+        ([COMPLETE[0], "--data=/nowhere,s3://x/y", COMPLETE[2]], "--data=s3://x/y: s3:// is neither read nor written"),
+        ([*COMPLETE, "--process_id=1"], "--process_id is for one of several processes; add --distributed"),
+        ([*COMPLETE, "--distributed"], "give --coordinator_address, --num_processes and --process_id"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else "",
+)
+def test_places_and_processes_that_cannot_be(flags, says):
+    assert_refused(commands.run([*commands.MAIN, *flags]), says)
+
+
+@pytest.mark.parametrize(
     ("line", "says"),
     [
         ("  # the newest", "the flagfile's line '# the newest': a comment must begin in the first column"),
