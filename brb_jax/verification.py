@@ -108,7 +108,9 @@ def _log_probabilities(checkpoint, ids: np.ndarray) -> np.ndarray:
 def _torch_log_probabilities(source: Path, ids: np.ndarray, dtype: DTypeLike) -> np.ndarray:
     import torch
     from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     model = AutoModelForCausalLM.from_pretrained(
         source, dtype=torch.float32, attn_implementation="eager", use_safetensors=True
     ).eval()
