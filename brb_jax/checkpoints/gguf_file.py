@@ -268,6 +268,8 @@ def _rope_scaling(stated: dict[str, Any]) -> dict[str, Any] | None:
     factor = stated.pop("rope.scaling.factor", None)
     if kind == "none":
         return None
+    if kind != "linear":  # llama.cpp's YaRN has parameters of its own, in part in the program.
+        raise CheckpointError(f"rope_scaling of type {kind!r} is not supported in GGUF files, only 'linear'")
     return {"rope_type": kind, "factor": factor}
 
 
