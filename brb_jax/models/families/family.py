@@ -20,7 +20,8 @@ class Family:
         model_types: Its `model_type`s, for a config that names no architecture.
         config_from_hf: Reads a `config.json`; raises ValueError naming any attribute it does not understand.
         tensors: The tensors a checkpoint of a config holds.
-        canonical_name: The name `tensors` uses for a stored tensor, or None if the decoder has no part in it.
+        canonical_name: The name `tensors` uses for a stored tensor, or None if the decoder has no part in it; by
+            default the stored one.
     """
 
     name: str
@@ -28,4 +29,4 @@ class Family:
     model_types: tuple[str, ...]
     config_from_hf: Callable[[Mapping[str, Any]], DecoderConfig]
     tensors: Callable[[DecoderConfig], tuple[Tensor, ...]]
-    canonical_name: Callable[[str], str | None]
+    canonical_name: Callable[[str], str | None] = lambda name: name

@@ -74,7 +74,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
 
 def tensors(config: DecoderConfig) -> tuple[Tensor, ...]:
     """The tensors of a Gemma 2 checkpoint, by their names in transformers."""
-    return (*llama_like(config), *PRE_AND_POST_NORMS)
+    return llama_like(config, PRE_AND_POST_NORMS)
 
 
 GEMMA2 = Family(
@@ -83,5 +83,4 @@ GEMMA2 = Family(
     model_types=("gemma2",),
     config_from_hf=config_from_hf,
     tensors=tensors,
-    canonical_name=lambda name: name,
 )

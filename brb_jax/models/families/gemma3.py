@@ -149,7 +149,7 @@ def _layer_kinds(hf: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, 
 
 def tensors(config: DecoderConfig) -> tuple[Tensor, ...]:
     """The tensors of a Gemma 3 text checkpoint, by their names in transformers' `Gemma3ForCausalLM`."""
-    return (*llama_like(config), *PRE_AND_POST_NORMS)
+    return llama_like(config, PRE_AND_POST_NORMS)
 
 
 def canonical_name(name: str) -> str | None:

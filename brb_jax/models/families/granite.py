@@ -10,7 +10,7 @@ from brb_jax.models.families.attributes import SIZES, activation, refuse_others,
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
 from brb_jax.models.families.rotary import flat_rotary
-from brb_jax.models.families.tensors import PRE_NORMS, Tensor, llama_like
+from brb_jax.models.families.tensors import llama_like
 
 _UNDERSTOOD = SIZES | {
     "attention_bias",
@@ -56,16 +56,10 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     )
 
 
-def tensors(config: DecoderConfig) -> tuple[Tensor, ...]:
-    """The tensors of a Granite checkpoint, by their names in transformers."""
-    return (*llama_like(config), *PRE_NORMS)
-
-
 GRANITE = Family(
     name="granite",
     architectures=("GraniteForCausalLM",),
     model_types=("granite",),
     config_from_hf=config_from_hf,
-    tensors=tensors,
-    canonical_name=lambda name: name,
+    tensors=llama_like,
 )

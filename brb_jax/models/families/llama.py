@@ -11,7 +11,7 @@ from brb_jax.models.families.attributes import SIZES, activation, refuse_others,
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
 from brb_jax.models.families.rotary import flat_rotary
-from brb_jax.models.families.tensors import PRE_NORMS, Tensor, llama_like
+from brb_jax.models.families.tensors import llama_like
 
 _UNDERSTOOD = SIZES | {
     "attention_bias",
@@ -58,11 +58,6 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     )
 
 
-def tensors(config: DecoderConfig) -> tuple[Tensor, ...]:
-    """The tensors of a Llama checkpoint, by their names in transformers."""
-    return (*llama_like(config), *PRE_NORMS)
-
-
 def canonical_name(name: str) -> str | None:
     """`name` itself; None for the rotary frequencies old checkpoints store, which follow from the config."""
     return None if re.fullmatch(r"model\.layers\.\d+\.self_attn\.rotary_emb\.inv_freq", name) else name
@@ -73,6 +68,6 @@ LLAMA = Family(
     architectures=("LlamaForCausalLM",),
     model_types=("llama",),
     config_from_hf=config_from_hf,
-    tensors=tensors,
+    tensors=llama_like,
     canonical_name=canonical_name,
 )

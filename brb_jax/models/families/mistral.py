@@ -10,7 +10,7 @@ from brb_jax.models.families.attributes import SIZES, activation, refuse_others,
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
 from brb_jax.models.families.rotary import flat_rotary
-from brb_jax.models.families.tensors import PRE_NORMS, Tensor, llama_like
+from brb_jax.models.families.tensors import llama_like
 
 _UNDERSTOOD = SIZES | {
     "hidden_act",
@@ -49,16 +49,10 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     )
 
 
-def tensors(config: DecoderConfig) -> tuple[Tensor, ...]:
-    """The tensors of a Mistral checkpoint, by their names in transformers."""
-    return (*llama_like(config), *PRE_NORMS)
-
-
 MISTRAL = Family(
     name="mistral",
     architectures=("MistralForCausalLM",),
     model_types=("mistral",),
     config_from_hf=config_from_hf,
-    tensors=tensors,
-    canonical_name=lambda name: name,
+    tensors=llama_like,
 )

@@ -60,7 +60,7 @@ def post_normed(
 
 def tensors(config: DecoderConfig) -> tuple[Tensor, ...]:
     """The tensors of an OLMo 2 or 3 checkpoint, by their names in transformers."""
-    return (*llama_like(config), *POST_NORMS)
+    return llama_like(config, POST_NORMS)
 
 
 OLMO2 = Family(
@@ -69,5 +69,4 @@ OLMO2 = Family(
     model_types=("olmo2",),
     config_from_hf=config_from_hf,
     tensors=tensors,
-    canonical_name=lambda name: name,
 )

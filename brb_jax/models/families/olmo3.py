@@ -57,5 +57,4 @@ OLMO3 = Family(
     model_types=("olmo3",),
     config_from_hf=config_from_hf,
     tensors=tensors,
-    canonical_name=lambda name: name,
 )

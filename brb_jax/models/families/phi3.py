@@ -107,5 +107,4 @@ PHI3 = Family(
     model_types=("phi3",),
     config_from_hf=config_from_hf,
     tensors=tensors,
-    canonical_name=lambda name: name,
 )

@@ -10,7 +10,7 @@ from brb_jax.models.families.attributes import SIZES, activation, refuse_others,
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer, layer_types, window
 from brb_jax.models.families.rotary import flat_rotary
-from brb_jax.models.families.tensors import PRE_NORMS, Tensor, llama_like
+from brb_jax.models.families.tensors import llama_like
 
 _UNDERSTOOD = SIZES | {
     "hidden_act",
@@ -70,16 +70,10 @@ def windowed_layers(hf: Mapping[str, Any], config_class: Any) -> dict[str, Any]:
     return by_layer([kinds[layer_type] for layer_type in types])
 
 
-def tensors(config: DecoderConfig) -> tuple[Tensor, ...]:
-    """The tensors of a Qwen 2 or 3 checkpoint, by their names in transformers."""
-    return (*llama_like(config), *PRE_NORMS)
-
-
 QWEN2 = Family(
     name="qwen2",
     architectures=("Qwen2ForCausalLM",),
     model_types=("qwen2",),
     config_from_hf=config_from_hf,
-    tensors=tensors,
-    canonical_name=lambda name: name,
+    tensors=llama_like,
 )

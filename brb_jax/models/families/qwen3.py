@@ -8,7 +8,8 @@ from typing import Any
 from brb_jax.models.config import DecoderConfig
 from brb_jax.models.families.attributes import SIZES, activation, refuse_others, require, sizes
 from brb_jax.models.families.family import Family
-from brb_jax.models.families.qwen2 import tensors, windowed_layers
+from brb_jax.models.families.qwen2 import windowed_layers
+from brb_jax.models.families.tensors import llama_like
 
 _UNDERSTOOD = SIZES | {
     "attention_bias",
@@ -55,6 +56,5 @@ QWEN3 = Family(
     architectures=("Qwen3ForCausalLM",),
     model_types=("qwen3",),
     config_from_hf=config_from_hf,
-    tensors=tensors,
-    canonical_name=lambda name: name,
+    tensors=llama_like,
 )

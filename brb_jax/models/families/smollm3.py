@@ -10,7 +10,7 @@ from brb_jax.models.families.attributes import SIZES, activation, refuse_others,
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer, layer_types, window
 from brb_jax.models.families.rotary import flat_rotary
-from brb_jax.models.families.tensors import PRE_NORMS, Tensor, llama_like
+from brb_jax.models.families.tensors import llama_like
 
 _UNDERSTOOD = SIZES | {
     "attention_bias",
@@ -79,16 +79,10 @@ def _rotates(hf: Mapping[str, Any], values: Mapping[str, Any], num_layers: int) 
     return [bool(layer) for layer in listed]
 
 
-def tensors(config: DecoderConfig) -> tuple[Tensor, ...]:
-    """The tensors of a SmolLM 3 checkpoint, by their names in transformers."""
-    return (*llama_like(config), *PRE_NORMS)
-
-
 SMOLLM3 = Family(
     name="smollm3",
     architectures=("SmolLM3ForCausalLM",),
     model_types=("smollm3",),
     config_from_hf=config_from_hf,
-    tensors=tensors,
-    canonical_name=lambda name: name,
+    tensors=llama_like,
 )

@@ -103,8 +103,13 @@ def unembedding(config: DecoderConfig) -> tuple[Tensor, ...]:
     return () if config.tie_embeddings else (Tensor("lm_head.weight", "unembedding/kernel", "V D -> D V"),)
 
 
-def llama_like(config: DecoderConfig) -> tuple[Tensor, ...]:
-    """The tensors whose names every family descended from Llama shares: all but the norms around a layer's parts."""
+def llama_like(config: DecoderConfig, norms: tuple[Tensor, ...] = PRE_NORMS) -> tuple[Tensor, ...]:
+    """The tensors of a family descended from Llama, by the names they all share.
+
+    Args:
+        config: Says which of them there are.
+        norms: Those around attention and MLP, in which the families differ.
+    """
     attention, mlp = "model.layers.{layer}.self_attn", "model.layers.{layer}.mlp"
     tensors = [
         *ENDS,
@@ -136,7 +141,7 @@ def llama_like(config: DecoderConfig) -> tuple[Tensor, ...]:
             Tensor(f"{mlp}.up_proj.bias", "layers/mlp/up/bias", "F -> F"),
             Tensor(f"{mlp}.down_proj.bias", "layers/mlp/down/bias", "D -> D"),
         ]
-    return (*tensors, *unembedding(config))
+    return (*tensors, *norms, *unembedding(config))
 
 
 def _parts(axis: str, sizes: dict[str, int]) -> list[int]:
