@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from brb_jax.data.case import Case
-from brb_jax.data.fault import MAX_LISTED
+from brb_jax.data.fault import listed
 from brb_jax.generator import certificates
 from brb_jax.generator.domains import DOMAINS
 from brb_jax.generator.draws import Draws
@@ -115,10 +115,8 @@ def _copy(case: Case) -> str:
 def _refuse(name: str, unread: Mapping[str, str], cases: int, needs: str) -> None:
     if not unread:
         return
-    listed = "".join(f"\n  {case_id}: {reason}" for case_id, reason in list(unread.items())[:MAX_LISTED])
-    left_out = len(unread) - MAX_LISTED
-    more = f"\n  … and {left_out} more" if left_out > 0 else ""
+    lines = (f"{case_id}: {reason}" for case_id, reason in unread.items())
     raise BaselineError(
         f"{PREFIX}{name} cannot read {len(unread)} of {cases} cases ({needs}); "
-        f"leave their files out of --data, or take another baseline:{listed}{more}"
+        f"leave their files out of --data, or take another baseline:{listed(lines)}"
     )

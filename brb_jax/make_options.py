@@ -21,7 +21,7 @@ from absl import flags
 from etils import epath
 
 from brb_jax import command_line, shared_flags
-from brb_jax.data.fault import MAX_LISTED, DataError
+from brb_jax.data.fault import DataError, listed
 from brb_jax.data.files import FileFilter, FilterError
 from brb_jax.data.questions import Question, QuestionFile, read_questions
 from brb_jax.data.rules import Rules, RulesError
@@ -132,9 +132,9 @@ def write_options(config: OptionsConfig) -> list[str]:
         for kind, reason in options.missing.items()
     ]
     if unmade and config.on_unmade == "fail":
-        raise OptionsError(f"{_listed(unmade)}\nnothing was written; --on_unmade=skip writes the complete cases")
+        raise OptionsError(f"{_told(unmade)}\nnothing was written; --on_unmade=skip writes the complete cases")
     if unmade:
-        print(f"make_options: {_listed(unmade)}", file=sys.stderr)
+        print(f"make_options: {_told(unmade)}", file=sys.stderr)
     return [_write(file, file_made, config) for file, file_made in zip(files, by_file, strict=True)]
 
 
@@ -194,11 +194,9 @@ def _make_all(
     return iter([future.result() for future in futures])
 
 
-def _listed(unmade: Sequence[str]) -> str:
-    listed = "".join(f"\n  {line}" for line in unmade[:MAX_LISTED])
-    more = f"\n  … and {len(unmade) - MAX_LISTED} more" if len(unmade) > MAX_LISTED else ""
+def _told(unmade: Sequence[str]) -> str:
     noun = "option" if len(unmade) == 1 else "options"
-    return f"{len(unmade)} {noun} could not be made:{listed}{more}"
+    return f"{len(unmade)} {noun} could not be made:{listed(unmade)}"
 
 
 def _write(file: QuestionFile, made: Sequence[MadeOptions], config: OptionsConfig) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-MAX_LISTED = 20
+_MAX_LISTED = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,8 +41,12 @@ class DataError(ValueError):
 
     def __init__(self, faults: Sequence[Fault]):
         self.faults = tuple(faults)
-        listed = "".join(f"\n  {fault}" for fault in self.faults[:MAX_LISTED])
-        left_out = len(self.faults) - MAX_LISTED
-        more = f"\n  … and {left_out} more" if left_out > 0 else ""
         noun = "fault" if len(self.faults) == 1 else "faults"
-        super().__init__(f"{len(self.faults)} {noun} in the data:{listed}{more}")
+        super().__init__(f"{len(self.faults)} {noun} in the data:{listed(self.faults)}")
+
+
+def listed(things: Iterable[object]) -> str:
+    """The first 20 of them, each on an indented line of its own, and how many more there are."""
+    lines = [f"\n  {thing}" for thing in things]
+    left_out = len(lines) - _MAX_LISTED
+    return "".join(lines[:_MAX_LISTED]) + (f"\n  … and {left_out} more" if left_out > 0 else "")
