@@ -117,6 +117,8 @@ def _facts(run: Mapping[str, Any]) -> dict[str, str]:
     settings, devices = run["settings"], run["devices"]
     facts = {"data": ", ".join(settings["data"])}
     if devices is not None:
-        facts |= {name: settings[name] for name in ("selection", "dtype", "boundary", "bos", "overlong")}
+        names = ("selection", "param_dtype", "activation_dtype", "boundary", "bos", "overlong")
+        # A model of the user's own settles its precision itself.
+        facts |= {name: settings[name] for name in names if settings[name] is not None}
         facts["devices"] = f"{devices['count']} × {devices['kind']}"
     return {**facts, "written": run["written"]}

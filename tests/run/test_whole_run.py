@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import commands
 import pytest
 from samples_of_runs import assert_scores, read_json, read_samples
@@ -73,6 +75,13 @@ def test_baselines_stand_beside_the_model(directory):
     assert accuracies.pop("random") == pytest.approx(4 / 22 / 3 + 18 / 22 / 4, abs=0.35)
     assert accuracies == {"solver": 1.0, "nearest": 0.0, "prerevision": 14 / 22}
     assert "baseline:prerevision" in (directory / "report.html").read_text()
+
+
+def test_the_report_is_headed_by_what_was_computed(directory):
+    head = (directory / "report.html").read_text().partition('<dl class="facts">')[2].partition("</dl>")[0]
+    facts = dict(re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", head))
+    assert facts["param_dtype"] == facts["activation_dtype"] == "float32"
+    assert facts["selection"] == "logprob" and "None" not in head
 
 
 def test_run_record(directory, models, sources):
