@@ -53,7 +53,8 @@ def score_with_jax(cases: Sequence[Case]) -> tuple[Callable[[], Scores], float, 
     import jax.numpy as jnp
 
     from brb_jax.checkpoints import open_checkpoint
-    from brb_jax.run import BATCH_TOKENS, load_model
+    from brb_jax.config import BATCH_TOKENS
+    from brb_jax.run import load_model
     from brb_jax.scoring.batches import score_batches
     from brb_jax.scoring.mesh import make_mesh
     from brb_jax.tokens.encode import encode_cases

@@ -12,6 +12,9 @@ from brb_jax.data.files import FileFilter
 from brb_jax.data.rules import Rules
 from brb_jax.results.sample import Selection
 
+# Slots of a batch on each device, unless --batch_tokens says otherwise. A CPU gains nothing from several rows at once.
+BATCH_TOKENS = {"cpu": 2_048, "gpu": 32_768, "tpu": 32_768}
+
 
 class RunError(ValueError):
     """Settings that contradict each other or the model."""

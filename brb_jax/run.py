@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 from brb_jax import baselines, provenance
 from brb_jax.checkpoints import Checkpoint, open_checkpoint
 from brb_jax.checkpoints.own_parameters import OwnCheckpoint, OwnConfig, open_own_model
-from brb_jax.config import RunConfig, RunError, length_limit
+from brb_jax.config import BATCH_TOKENS, RunConfig, RunError, length_limit
 from brb_jax.data.case import Case
 from brb_jax.data.reader import Dataset, read_cases
 from brb_jax.models.config import DecoderConfig
@@ -38,9 +38,6 @@ from brb_jax.tokens.encode import encode_cases
 from brb_jax.tokens.packing import Plan, plan
 from brb_jax.tokens.request import Request, TokenizedCase
 from brb_jax.tokens.tokenizer import load_tokenizer
-
-# Slots of a batch on each device, unless --batch_tokens says otherwise. A CPU gains nothing from several rows at once.
-BATCH_TOKENS = {"cpu": 2_048, "gpu": 32_768, "tpu": 32_768}
 
 
 def evaluate(config: RunConfig) -> dict[str, Any] | None:

@@ -62,12 +62,14 @@ def open_canonical(path: epath.Path) -> CanonicalCheckpoint:
         raise CheckpointError(f"{path} is an unfinished conversion; run brb_jax.convert again")
     try:
         model = json.loads((path / MODEL).read_text())
-        if model["format"] != _FORMAT:
-            raise CheckpointError(f"{path / MODEL} has format {model['format']}, this version reads {_FORMAT}")
-        config = model_config.from_json(model["config"])
-        source = f"converted from {model['source']}"
-    except (ValueError, KeyError, TypeError) as error:
+        stored_format = model["format"]
+        if stored_format == _FORMAT:
+            config = model_config.from_json(model["config"])
+            source = f"converted from {model['source']}"
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{path / MODEL} cannot be read: {error!r}") from error
+    if stored_format != _FORMAT:
+        raise CheckpointError(f"{path / MODEL} has format {stored_format}, this version reads {_FORMAT}")
     if not (path / PARAMS).exists():
         raise CheckpointError(f"{path} has a {MODEL}, but no {PARAMS}/")
     files = [(f"{PARAMS}/{name}", file) for name, file in files_below(path / PARAMS)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
@@ -27,6 +28,12 @@ class Item(Protocol):
     def context(self) -> str: ...
 
 
+class Digest(Protocol):
+    """A hash of `hashlib`."""
+
+    def update(self, data: bytes, /) -> None: ...
+
+
 T = TypeVar("T", bound=Item)
 
 
@@ -49,20 +56,20 @@ class Contents(Generic[T]):
 
     Attributes:
         source: The file.
-        data: Its bytes; None if it cannot be read.
         metadata: What it says of itself.
         items: What is sound, in the order of the file; no two with one id. Equal contexts are one string.
         faults: Of the file, and then of what it lists.
     """
 
     source: Source
-    data: bytes | None
     metadata: Mapping[str, Any]
     items: tuple[T, ...]
     faults: tuple[Fault, ...]
 
 
-def read_contents(source: Source, kind: Kind[T], rules: Rules, texts: MutableMapping[str, str]) -> Contents[T]:
+def read_contents(
+    source: Source, kind: Kind[T], rules: Rules, texts: MutableMapping[str, str], digest: Digest | None = None
+) -> Contents[T]:
     """Reads and checks one file.
 
     Args:
@@ -70,6 +77,7 @@ def read_contents(source: Source, kind: Kind[T], rules: Rules, texts: MutableMap
         kind: What it is read for.
         rules: How raw cases are to be read.
         texts: See `strict_json.loads`.
+        digest: Takes in the file's name and bytes.
     """
 
     def fault(problem: str, remedy: str) -> Fault:
@@ -79,11 +87,15 @@ def read_contents(source: Source, kind: Kind[T], rules: Rules, texts: MutableMap
         data = source.path.read_bytes()
     except OSError as error:
         unreadable = fault(f"cannot be read: {error}", "check the path and its permissions")
-        return Contents(source, None, {}, (), (unreadable,))
+        return Contents(source, {}, (), (unreadable,))
+    if digest is not None:
+        for part in (os.fsencode(source.path.name), data):
+            digest.update(len(part).to_bytes(8, "big"))
+            digest.update(part)
     try:
         document = read_document(data, source.path.name, rules, texts, kind.marks)
     except DocumentError as error:
-        return Contents(source, data, {}, (), tuple(fault(*problem) for problem in error.problems))
+        return Contents(source, {}, (), tuple(fault(*problem) for problem in error.problems))
     name = source.name
     faults = [fault(f"the key {key!r} stands twice in one object", "remove one") for key in document.doubled]
     faults += [fault(problem, "correct the metadata") for problem in strict_json.faults(document.head)]
@@ -99,7 +111,7 @@ def read_contents(source: Source, kind: Kind[T], rules: Rules, texts: MutableMap
             shared = texts.setdefault(item.context, item.context)
             items[item.case_id] = item if shared is item.context else dataclasses.replace(item, context=shared)
         faults += [Fault(source.shown, place, own_id, problem, remedy) for problem, remedy in problems]
-    return Contents(source, data, document.head.get("metadata", {}), tuple(items.values()), tuple(faults))
+    return Contents(source, document.head.get("metadata", {}), tuple(items.values()), tuple(faults))
 
 
 def check_settings(on_bad_case: str, limit: int | None) -> None:

@@ -11,10 +11,10 @@ from etils import epath
 
 from brb_jax.data.canonical import check_case
 from brb_jax.data.case import Case
-from brb_jax.data.contents import Kind, check_settings, read_contents, refuse
+from brb_jax.data.contents import Contents, Kind, check_settings, read_contents, refuse
 from brb_jax.data.fault import Fault
 from brb_jax.data.filename import FileName
-from brb_jax.data.files import FileFilter, Source, find_files
+from brb_jax.data.files import FileFilter, find_files
 from brb_jax.data.rules import Rules
 
 _CASES = Kind(check_case, ("options",))
@@ -44,15 +44,6 @@ class Dataset:
 
 
 @dataclasses.dataclass(frozen=True)
-class FileCases:
-    """What one file holds: its sound cases, and what is wrong with it and its other cases."""
-
-    source: Source
-    cases: tuple[Case, ...]
-    faults: tuple[Fault, ...]
-
-
-@dataclasses.dataclass(frozen=True)
 class Survey:
     """What the files hold, sound or not.
 
@@ -62,7 +53,7 @@ class Survey:
         fingerprint: See `Dataset`.
     """
 
-    files: tuple[FileCases, ...]
+    files: tuple[Contents[Case], ...]
     faults: tuple[Fault, ...]
     fingerprint: str
 
@@ -93,7 +84,7 @@ def read_cases(
     check_settings(on_bad_case, limit)
     survey = survey_files(paths, only=only, rules=rules)
     refuse(survey.faults, on_bad_case)
-    cases = tuple(case for file in survey.files for case in file.cases)
+    cases = tuple(case for file in survey.files for case in file.items)
     names = tuple(file.source.exact for file in survey.files)
     return Dataset(cases[:limit], survey.faults, names, survey.fingerprint)
 
@@ -103,15 +94,8 @@ def survey_files(
 ) -> Survey:
     """Reads and checks benchmark files, and keeps faults beside what is sound. For the arguments see `read_cases`."""
     sources, faults = find_files(paths, only or FileFilter())
-    files: list[FileCases] = []
     texts: dict[str, str] = {}
     digest = hashlib.sha256()
-    for source in sources:
-        contents = read_contents(source, _CASES, rules or Rules(), texts)
-        files.append(FileCases(source, contents.items, contents.faults))
-        if contents.data is not None:
-            for part in (source.path.name.encode(), contents.data):
-                digest.update(len(part).to_bytes(8, "big"))
-                digest.update(part)
+    files = tuple(read_contents(source, _CASES, rules or Rules(), texts, digest) for source in sources)
     every = (*faults, *(fault for file in files for fault in file.faults))
-    return Survey(tuple(files), every, digest.hexdigest())
+    return Survey(files, every, digest.hexdigest())

@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from brb_jax.config import BATCH_TOKENS
 from brb_jax.data.case import CORRECT, Case
-from brb_jax.tokens.packing import plan
+from brb_jax.tokens.packing import Work, plan
 from brb_jax.tokens.request import TokenizedCase
 
-# Slots of a batch on a CPU, where a run is most likely to be tried first; it bounds the rows that are planned.
-BATCH_TOKENS = 2_048
+# Rows are planned for a CPU, where a run is most likely to be tried first.
+_BATCH_TOKENS = BATCH_TOKENS["cpu"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,21 +25,6 @@ class Lengths:
     min: int
     median: float
     max: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Sharing:
-    """What a run computes, in tokens.
-
-    Attributes:
-        option_tokens: With one pass per option.
-        tree_tokens: With every common prefix once.
-        slots: In rows on a CPU: tree tokens, those computed again where a tree is cut, and padding.
-    """
-
-    option_tokens: int
-    tree_tokens: int
-    slots: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +41,7 @@ class Facts:
         context_tokens: Tokens before the first scored one; None without a tokenizer or without cases.
         context_characters, context_bytes: Of context and query; bytes as UTF-8.
         overlong: Cases that do not fit the model's limit; None without a tokenizer.
-        sharing: None without a tokenizer.
+        sharing: What a run on a CPU computes; None without a tokenizer.
         boundary_rules_differ, special_token_text: As in `run.json`; None without a tokenizer.
     """
 
@@ -68,7 +54,7 @@ class Facts:
     context_characters: Lengths | None
     context_bytes: Lengths | None
     overlong: int | None
-    sharing: Sharing | None
+    sharing: Work | None
     boundary_rules_differ: int | None
     special_token_text: int | None
 
@@ -144,7 +130,6 @@ def _lengths(lengths: Sequence[int]) -> Lengths | None:
     return Lengths(min(lengths), statistics.median(lengths), max(lengths)) if lengths else None
 
 
-def _sharing(tokenized: Sequence[TokenizedCase]) -> Sharing:
+def _sharing(tokenized: Sequence[TokenizedCase]) -> Work:
     requests = [request for case in tokenized for request in case.requests]
-    work = plan(requests, batch_tokens=BATCH_TOKENS).work
-    return Sharing(work.option_tokens, work.tree_tokens, work.slots)
+    return plan(requests, batch_tokens=_BATCH_TOKENS).work

@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from brb_jax.config import BATCH_TOKENS
 from brb_jax.data.case import Case
 from brb_jax.data.fault import Fault
 from brb_jax.data.filename import FileName
 from brb_jax.data.reader import Survey
-from brb_jax.overview.facts import BATCH_TOKENS, Facts, describe
+from brb_jax.overview.facts import Facts, describe
 from brb_jax.overview.shown_case import ShownCase, show_case
 from brb_jax.tokens.request import TokenizedCase
 from brb_jax.tokens.tokenizer import Tokenizer
@@ -61,7 +62,7 @@ class Overview:
         return {
             "source": self.source,
             "tokenizer": self.tokenizer,
-            "batch_tokens": BATCH_TOKENS,
+            "batch_tokens": BATCH_TOKENS["cpu"],
             "files": [
                 {
                     "file": file.file,
@@ -106,11 +107,11 @@ def survey_overview(
         NoSuchCaseError: There is no sound case of this id among those taken.
         EncodingError: A case cannot be encoded.
     """
-    cases = [case for file in survey.files for case in file.cases][:limit]
+    cases = [case for file in survey.files for case in file.items][:limit]
     tokenized = None if encode is None else list(encode(cases))
     files, start = [], 0
     for file in survey.files:
-        end = min(start + len(file.cases), len(cases))
+        end = min(start + len(file.items), len(cases))
         facts = describe(cases[start:end], None if tokenized is None else tokenized[start:end])
         files.append(FileOverview(file.source.exact, file.source.name, facts, file.faults))
         start = end

@@ -3,10 +3,10 @@
 import pytest
 from tiny_tokenizers import lone_characters
 
-from brb_jax import run
 from brb_jax.data.case import Case, Option
-from brb_jax.overview.facts import BATCH_TOKENS, Lengths, Sharing, describe
+from brb_jax.overview.facts import Lengths, describe
 from brb_jax.tokens.encode import encode_cases
+from brb_jax.tokens.packing import Work
 from brb_jax.tokens.tokenizer import load_tokenizer
 
 TYPES = ("correct", "retrieval_similar", "random_wrong")
@@ -68,8 +68,4 @@ def test_no_cases():
     assert facts.cases == facts.contexts == facts.overlong == 0
     assert facts.chance is facts.context_tokens is facts.context_characters is None
     assert facts.labels == {} and facts.guessers == {"always_a": {}, "longest": {}, "shortest": {}}
-    assert facts.sharing == Sharing(0, 0, 0)
-
-
-def test_rows_are_those_of_a_run_on_a_cpu():
-    assert run.BATCH_TOKENS["cpu"] == BATCH_TOKENS
+    assert facts.sharing == Work(0, 0, 0)
