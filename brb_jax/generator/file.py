@@ -8,11 +8,12 @@ from typing import Any
 
 from etils import epath
 
-from brb_jax.data.case import TASKS, Case, Option
+from brb_jax.data.case import Case
 from brb_jax.data.writer import write_cases
 from brb_jax.generator.context import Context, Rules, draw_context
 from brb_jax.generator.domains import DOMAINS
 from brb_jax.generator.draws import Draws
+from brb_jax.generator.labels import balanced_labels, labelled
 from brb_jax.generator.length import Target, TooLong, fit, shorten
 from brb_jax.generator.lines import Example, Line, names_in, render_context
 from brb_jax.generator.question import Question, draw_question, prepare
@@ -60,7 +61,7 @@ def generate_cases(spec: FileSpec, target: Target | None = None) -> Iterator[Cas
         TooLong: A case exceeds the target.
     """
     stem = spec.file_name.stem
-    labels = _balanced_labels(spec, Draws("labels", *spec.stream))
+    labels = balanced_labels(spec.task, Draws("labels", *spec.stream))
     own_ids = iter(range(spec.cases))
     for number in itertools.count():
         draws = Draws("context", number, *spec.stream)
@@ -70,7 +71,8 @@ def generate_cases(spec: FileSpec, target: Target | None = None) -> Iterator[Cas
         context, text, questions = _draw_with_questions(spec, draws)
         context_tokens = 0 if target is None else _counted(target, target.count(text))
         for own_id, question in zip(ids, questions, strict=False):
-            options, answer = _place(question, next(labels), draws)
+            answer = next(labels)
+            options = labelled(question.texts, answer, draws)
             query = question.query.render()
             metadata = {"seed": spec.seed, "context": number, **_explain(context, question)}
             if target is not None:
@@ -124,22 +126,6 @@ def _draw_with_questions(spec: FileSpec, draws: Draws) -> tuple[Context, str, li
         f"operators left no room for {spec.questions_per_context} certain questions; raise m, or lower "
         "operators or questions_per_context"
     )
-
-
-def _balanced_labels(spec: FileSpec, draws: Draws) -> Iterator[str]:
-    """The labels of the correct options: every run of as many cases as there are labels has each once."""
-    labels = [chr(ord("A") + i) for i in range(len(TASKS[spec.task].option_types))]
-    while True:
-        yield from draws.shuffled(labels)
-
-
-def _place(question: Question, answer: str, draws: Draws) -> tuple[tuple[Option, ...], str]:
-    """The options in random order, but for the correct one, whose label is given."""
-    (correct, *wrong) = question.texts.items()
-    placed = draws.shuffled(wrong)
-    placed.insert(ord(answer) - ord("A"), correct)
-    options = tuple(Option(chr(ord("A") + i), text, kind) for i, (kind, text) in enumerate(placed))
-    return options, answer
 
 
 def _explain(context: Context, question: Question) -> dict[str, Any]:

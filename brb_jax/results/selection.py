@@ -6,6 +6,7 @@ import functools
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from brb_jax.data.case import Case, Option
 from brb_jax.results.sample import OptionResult, OptionScore, Sample, Selection
@@ -50,14 +51,8 @@ def sample(
     best = {rule: _best(case, scores, rule) for rule in RULES} if scores is not None and not faults else {}
     tied = best.get(selection, [])
     chosen = tied[0] if tied else None
-    return Sample(
-        case_id=case.case_id,
-        domain=case.domain,
-        task=case.task,
-        k=case.k,
-        edit_k=case.edit_k,
-        m=case.m,
-        answer=case.answer,
+    return _recorded(
+        case,
         prediction=chosen.label if chosen else None,
         correct=chosen.label == case.answer if chosen else None,
         chosen_type=chosen.type if chosen else None,
@@ -69,7 +64,6 @@ def sample(
         ),
         tied=tuple(option.label for option in tied) if len(tied) > 1 else (),
         predictions={rule: options[0].label for rule, options in best.items()},
-        context_id=context_id(case.context),
     )
 
 
@@ -81,14 +75,8 @@ def chosen(case: Case, label: str) -> Sample:
         label: Of the option chosen.
     """
     [choice] = [option for option in case.options if option.label == label]
-    return Sample(
-        case_id=case.case_id,
-        domain=case.domain,
-        task=case.task,
-        k=case.k,
-        edit_k=case.edit_k,
-        m=case.m,
-        answer=case.answer,
+    return _recorded(
+        case,
         prediction=label,
         correct=label == case.answer,
         chosen_type=choice.type,
@@ -98,7 +86,21 @@ def chosen(case: Case, label: str) -> Sample:
         options=tuple(option_result(option, None) for option in case.options),
         tied=(),
         predictions=dict.fromkeys(RULES, label),
+    )
+
+
+def _recorded(case: Case, **outcome: Any) -> Sample:
+    """A sample of what the case itself says, and the outcome."""
+    return Sample(
+        case_id=case.case_id,
+        domain=case.domain,
+        task=case.task,
+        k=case.k,
+        edit_k=case.edit_k,
+        m=case.m,
+        answer=case.answer,
         context_id=context_id(case.context),
+        **outcome,
     )
 
 

@@ -239,4 +239,4 @@ assert not xla_bridge._backends
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.startswith("written: ")
+    assert done.stderr.splitlines()[-1].startswith("written: ")

@@ -6,11 +6,12 @@ import contextlib
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from brb_jax.data.case import CORRECT, TASKS, Case, Option
+from brb_jax.data.case import CORRECT, TASKS, Case
 from brb_jax.data.questions import Question, QuestionFile
 from brb_jax.generator.certificates import nearest_example
 from brb_jax.generator.domains import DOMAINS
 from brb_jax.generator.draws import Draws
+from brb_jax.generator.labels import balanced_labels, labelled
 from brb_jax.generator.options.mutation import mutated
 from brb_jax.generator.options.proposals import Ask, proposed
 from brb_jax.generator.options.rules import RULES, by_program, has_program
@@ -137,18 +138,11 @@ def assembled(file: QuestionFile, made: Iterable[MadeOptions], seed: int) -> lis
         seed: Names the stream of draws.
     """
     complete = [(question, m) for question, m in zip(file.questions, made, strict=True) if not m.missing]
-    labels = "ABCD"[: len(TASKS[file.name.task].option_types)]
-    balance = Draws("labels", seed, file.name.stem)
-    order: list[str] = []
-    while len(order) < len(complete):
-        order += balance.shuffled(labels)
-    return [_case(*pair, label, labels, seed) for pair, label in zip(complete, order, strict=False)]
+    labels = balanced_labels(file.name.task, Draws("labels", seed, file.name.stem))
+    return [_case(question, options, label, seed) for (question, options), label in zip(complete, labels, strict=False)]
 
 
-def _case(question: Question, made: MadeOptions, answer: str, labels: str, seed: int) -> Case:
-    (right, *wrong) = made.texts.items()
-    placed = Draws("order", seed, question.case_id).shuffled(wrong)
-    placed.insert(labels.index(answer), right)
+def _case(question: Question, made: MadeOptions, answer: str, seed: int) -> Case:
     name = question.name
     return Case(
         case_id=question.case_id,
@@ -159,7 +153,7 @@ def _case(question: Question, made: MadeOptions, answer: str, labels: str, seed:
         m=name.m,
         context=question.context,
         query=question.query,
-        options=tuple(Option(label, text, kind) for label, (kind, text) in zip(labels, placed, strict=True)),
+        options=labelled(made.texts, answer, Draws("order", seed, question.case_id)),
         answer=answer,
         metadata={**question.metadata, "options_made_by": dict(made.made_by)},
     )
