@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import orbax.checkpoint.experimental.v1 as ocp
 from etils import epath
@@ -26,6 +27,7 @@ from brb_jax.models.families import family_named
 PARAMS, MODEL = "params", "model.json"
 UNFINISHED = ".unfinished"
 _FORMAT = 1
+_MOST_CHARACTERS = 300
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +50,15 @@ class CanonicalCheckpoint:
 
     def load(self, abstract_params: Params) -> Params:
         """See `Checkpoint.load`. The sharding it was saved with plays no part; Orbax casts the values."""
-        check_tree(_stored_shapes(self.path / PARAMS), abstract_params)
-        return ocp.load(self.path / PARAMS, dict(abstract_params))
+        try:
+            stored = _stored_shapes(self.path / PARAMS)
+            check_tree(stored, abstract_params)
+            return ocp.load(self.path / PARAMS, dict(abstract_params))
+        except (CheckpointError, jax.errors.JaxRuntimeError):
+            raise
+        except Exception as error:  # What Orbax raises for damaged files is a bare Exception of many lines.
+            reason = " ".join(str(error.__cause__ or error).split())[:_MOST_CHARACTERS]
+            raise CheckpointError(f"{self.path / PARAMS} is damaged; convert the checkpoint again: {reason}") from error
 
 
 def open_canonical(path: epath.Path) -> CanonicalCheckpoint:

@@ -1,6 +1,7 @@
 """Converting, and restoring what was converted on other meshes than it was saved on."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -140,7 +141,7 @@ def test_damaged_directory(converted, tmp_path):
     copy = shutil.copytree(converted, tmp_path / "copy")
     model = json.loads((copy / "model.json").read_text())
     for damage, message in (
-        ({"format": 2}, "has format 2, this version reads 1"),
+        ({"format": 2}, "model.json has format 2, this version reads 1$"),
         ({"config": {**model["config"], "wings": 2}}, "model.json cannot be read: .*wings"),
     ):
         (copy / "model.json").write_text(json.dumps({**model, **damage}))
@@ -150,6 +151,22 @@ def test_damaged_directory(converted, tmp_path):
     shutil.rmtree(copy / "params")
     with pytest.raises(CheckpointError, match=r"has a model.json, but no params/"):
         open_checkpoint(copy)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "removed"])
+def test_damaged_parameters(damage, converted, tmp_path):
+    copy = shutil.copytree(converted, tmp_path / "copy")
+    largest = max(
+        (path for path in (copy / "params").rglob("*") if path.is_file()), key=lambda path: path.stat().st_size
+    )
+    if damage == "truncated":
+        os.truncate(largest, largest.stat().st_size // 2)
+    else:
+        shutil.rmtree(largest.parent)
+    checkpoint = open_checkpoint(copy)
+    with pytest.raises(CheckpointError, match=r"params is damaged; convert the checkpoint again: ") as raised:
+        checkpoint.load(tiny_models.abstract_params(checkpoint.config))
+    assert "\n" not in str(raised.value)
 
 
 def test_one_line_errors_and_help():
