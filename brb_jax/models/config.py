@@ -56,6 +56,15 @@ class LayerKind:
     rotary_base: float | None
     rotary_scaling: RotaryScaling | None = None
 
+    def __post_init__(self) -> None:
+        if self.window is not None and (type(self.window) is not int or self.window < 1):
+            raise ValueError(f"a window of {self.window!r} positions is not a whole number of at least 1")
+        if self.rotary_base is not None and not self.rotary_base > 0:
+            raise ValueError(f"a rotary base of {self.rotary_base!r} is not positive")
+
+
+_SIZES = ("vocab_size", "num_layers", "d_model", "num_heads", "num_kv_heads", "head_dim", "d_mlp", "max_positions")
+
 
 @dataclasses.dataclass(frozen=True)
 class DecoderConfig:
@@ -122,6 +131,9 @@ class DecoderConfig:
     tie_embeddings: bool = False
 
     def __post_init__(self) -> None:
+        for size in _SIZES:
+            if type(getattr(self, size)) is not int or getattr(self, size) < 1:
+                raise ValueError(f"{size} is {getattr(self, size)!r}, not a whole number of at least 1")
         if self.num_heads % self.num_kv_heads:
             raise ValueError(f"num_heads {self.num_heads} is not a multiple of num_kv_heads {self.num_kv_heads}")
         if len(self.layer_pattern) != self.num_layers:

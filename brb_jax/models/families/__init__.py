@@ -46,6 +46,8 @@ def family_of(hf: Mapping[str, Any]) -> Family:
         ValueError: No family reads it. The message names those that are supported.
     """
     architectures = hf.get("architectures") or ()
+    if not isinstance(architectures, list | tuple) or not all(isinstance(name, str) for name in architectures):
+        raise ValueError(f"config.json: architectures is {architectures!r}, not a list of names")
     for family in FAMILIES:
         if any(name in family.architectures for name in architectures):
             return family

@@ -71,6 +71,9 @@ SIZES = frozenset(
     }
 )
 
+# With these beside: what every config descended from Llama's has. `basics` reads them.
+BASICS = SIZES | {"hidden_act", "rms_norm_eps", "tie_word_embeddings"}
+
 
 def refuse_others(hf: Mapping[str, Any], understood: Collection[str], defaults: Mapping[str, Any]) -> None:
     """Refuses a config with an attribute that is neither understood, inert, nor at its class's default.
@@ -95,11 +98,14 @@ def refuse_others(hf: Mapping[str, Any], understood: Collection[str], defaults: 
         )
 
 
-def require(hf: Mapping[str, Any], *keys: str) -> None:
-    """Raises ValueError naming every one of `keys` that `hf` lacks or sets to null."""
+def require_sizes(hf: Mapping[str, Any], *keys: str) -> None:
+    """Raises ValueError naming every one of `keys` that `hf` lacks or sets to null, or one that is no size."""
     missing = [key for key in keys if hf.get(key) is None]
     if missing:
         raise ValueError(f"config.json of model_type {hf.get('model_type')!r} lacks {', '.join(missing)}")
+    for key in keys:
+        if type(hf[key]) is not int or hf[key] < 1:
+            raise ValueError(f"config.json: {key}={hf[key]!r} is not a whole number of at least 1")
 
 
 def require_value(hf: Mapping[str, Any], key: str, *allowed: Any) -> None:
@@ -114,9 +120,10 @@ def sizes(hf: Mapping[str, Any]) -> dict[str, Any]:
     They have no default but two, which follow from others: transformers would fill in those of some published model.
 
     Raises:
-        ValueError: One is missing or null.
+        ValueError: One is missing or null, or not a whole number of at least 1.
     """
-    require(hf, *sorted(SIZES - {"head_dim", "num_key_value_heads"}))
+    optional = ("head_dim", "num_key_value_heads")
+    require_sizes(hf, *sorted(SIZES - {key for key in optional if hf.get(key) is None}))
     heads = hf["num_attention_heads"]
     return {
         "vocab_size": hf["vocab_size"],
@@ -127,6 +134,22 @@ def sizes(hf: Mapping[str, Any]) -> dict[str, Any]:
         "head_dim": hf.get("head_dim") or hf["hidden_size"] // heads,
         "d_mlp": hf["intermediate_size"],
         "max_positions": hf["max_position_embeddings"],
+    }
+
+
+def basics(hf: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The sizes, and what else of a `DecoderConfig` the attributes `BASICS` say; attention scores are scaled as usual.
+
+    Raises:
+        ValueError: A size is missing or null, or the decoder has no such activation.
+    """
+    shape, values = sizes(hf), {**defaults, **hf}
+    return {
+        **shape,
+        "activation": activation(values["hidden_act"]),
+        "norm_eps": values["rms_norm_eps"],
+        "attention_scale": shape["head_dim"] ** -0.5,
+        "tie_embeddings": values["tie_word_embeddings"],
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
-from brb_jax.models.families.attributes import SIZES, activation, refuse_others, require, require_value, sizes
+from brb_jax.models.families.attributes import SIZES, activation, refuse_others, require_sizes, require_value, sizes
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer, layer_types, window
 from brb_jax.models.families.rotary import flat_rotary
@@ -41,7 +41,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
 
     defaults = Gemma2Config().to_dict()
     refuse_others(hf, _UNDERSTOOD, defaults)
-    require(hf, "num_key_value_heads", "head_dim")
+    require_sizes(hf, "num_key_value_heads", "head_dim")
     require_value(hf, "use_bidirectional_attention", False, None)
     shape, values = sizes(hf), {**defaults, **hf}
     # Published files say these two twice; transformers goes by the names the other way round.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
-from brb_jax.models.families.attributes import activation, refuse_others, require, require_value
+from brb_jax.models.families.attributes import activation, refuse_others, require_sizes, require_value
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
 from brb_jax.models.families.tensors import Tensor, layer_norm, unembedding
@@ -58,7 +58,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
 
     defaults = GPT2Config().to_dict()
     refuse_others(hf, _UNDERSTOOD, defaults)
-    require(hf, "vocab_size", "n_embd", "n_head", "n_layer", "n_positions")
+    require_sizes(hf, "vocab_size", "n_embd", "n_head", "n_layer", "n_positions")
     require_value(hf, "scale_attn_by_inverse_layer_idx", False)
     require_value(hf, "add_cross_attention", False)
     values = {**defaults, **hf}

@@ -6,25 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
-from brb_jax.models.families.attributes import SIZES, activation, refuse_others, sizes
+from brb_jax.models.families.attributes import BASICS, basics, refuse_others
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
-from brb_jax.models.families.rotary import flat_rotary
+from brb_jax.models.families.rotary import ROTARY, flat_rotary
 from brb_jax.models.families.tensors import llama_like
 
-_UNDERSTOOD = SIZES | {
+_UNDERSTOOD = {
+    *BASICS,
+    *ROTARY,
     "attention_bias",
     "attention_multiplier",
     "embedding_multiplier",
-    "hidden_act",
     "logits_scaling",
     "mlp_bias",
     "residual_multiplier",
-    "rms_norm_eps",
-    "rope_parameters",
-    "rope_scaling",
-    "rope_theta",
-    "tie_word_embeddings",
 }
 
 
@@ -38,21 +34,17 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
 
     defaults = GraniteConfig().to_dict()
     refuse_others(hf, _UNDERSTOOD, defaults)
-    shape, values = sizes(hf), {**defaults, **hf}
+    shape, values = basics(hf, defaults), {**defaults, **hf}
     base, scaling = flat_rotary(hf, GraniteConfig.default_theta)
     return DecoderConfig(
         family="granite",
-        **shape,
+        **{**shape, "attention_scale": float(values["attention_multiplier"])},
         **by_layer([LayerKind(None, base, scaling)] * shape["num_layers"]),
-        activation=activation(values["hidden_act"]),
-        norm_eps=values["rms_norm_eps"],
-        attention_scale=float(values["attention_multiplier"]),
         attention_bias=values["attention_bias"],
         mlp_bias=values["mlp_bias"],
         embedding_scale=float(values["embedding_multiplier"]),
         residual_scale=float(values["residual_multiplier"]),
         logit_scale=1 / values["logits_scaling"],
-        tie_embeddings=values["tie_word_embeddings"],
     )
 
 

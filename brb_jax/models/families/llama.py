@@ -7,24 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
-from brb_jax.models.families.attributes import SIZES, activation, refuse_others, require_value, sizes
+from brb_jax.models.families.attributes import BASICS, basics, refuse_others, require_value
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
-from brb_jax.models.families.rotary import flat_rotary
+from brb_jax.models.families.rotary import ROTARY, flat_rotary
 from brb_jax.models.families.tensors import llama_like
 
-_UNDERSTOOD = SIZES | {
+_UNDERSTOOD = {
+    *BASICS,
+    *ROTARY,
     "attention_bias",
-    "hidden_act",
     "is_llama_config",
     "mlp_bias",
     "partial_rotary_factor",
-    "rms_norm_eps",
     "rope_interleaved",
-    "rope_parameters",
-    "rope_scaling",
-    "rope_theta",
-    "tie_word_embeddings",
 }
 
 
@@ -42,19 +38,14 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     # Nanotron writes these two into SmolLM2's config.
     require_value(hf, "rope_interleaved", False)
     require_value(hf, "is_llama_config", True)
-    shape = sizes(hf)
+    shape, values = basics(hf, defaults), {**defaults, **hf}
     base, scaling = flat_rotary(hf, LlamaConfig.default_theta)
-    values = {**defaults, **hf}
     return DecoderConfig(
         family="llama",
         **shape,
         **by_layer([LayerKind(window=None, rotary_base=base, rotary_scaling=scaling)] * shape["num_layers"]),
-        activation=activation(values["hidden_act"]),
-        norm_eps=values["rms_norm_eps"],
-        attention_scale=shape["head_dim"] ** -0.5,
         attention_bias=values["attention_bias"],
         mlp_bias=values["mlp_bias"],
-        tie_embeddings=values["tie_word_embeddings"],
     )
 
 

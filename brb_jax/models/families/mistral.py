@@ -6,20 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
-from brb_jax.models.families.attributes import SIZES, activation, refuse_others, require, sizes
+from brb_jax.models.families.attributes import BASICS, basics, refuse_others, require_sizes
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
-from brb_jax.models.families.rotary import flat_rotary
+from brb_jax.models.families.rotary import ROTARY, flat_rotary
 from brb_jax.models.families.tensors import llama_like
 
-_UNDERSTOOD = SIZES | {
-    "hidden_act",
-    "rms_norm_eps",
-    "rope_parameters",
-    "rope_scaling",
-    "rope_theta",
+_UNDERSTOOD = {
+    *BASICS,
+    *ROTARY,
     "sliding_window",
-    "tie_word_embeddings",
 }
 
 
@@ -35,17 +31,13 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
 
     defaults = MistralConfig().to_dict()
     refuse_others(hf, _UNDERSTOOD, defaults)
-    require(hf, "num_key_value_heads")
-    shape, values = sizes(hf), {**defaults, **hf}
+    require_sizes(hf, "num_key_value_heads")
+    shape, values = basics(hf, defaults), {**defaults, **hf}
     base, scaling = flat_rotary(hf, MistralConfig.default_theta)
     return DecoderConfig(
         family="mistral",
         **shape,
         **by_layer([LayerKind(values["sliding_window"], base, scaling)] * shape["num_layers"]),
-        activation=activation(values["hidden_act"]),
-        norm_eps=values["rms_norm_eps"],
-        attention_scale=shape["head_dim"] ** -0.5,
-        tie_embeddings=values["tie_word_embeddings"],
     )
 
 

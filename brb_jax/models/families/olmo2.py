@@ -6,20 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
-from brb_jax.models.families.attributes import SIZES, activation, refuse_others, sizes
+from brb_jax.models.families.attributes import BASICS, basics, refuse_others
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
-from brb_jax.models.families.rotary import flat_rotary
+from brb_jax.models.families.rotary import ROTARY, flat_rotary
 from brb_jax.models.families.tensors import POST_NORMS, Tensor, llama_like
 
-_UNDERSTOOD = SIZES | {
+_UNDERSTOOD = {
+    *BASICS,
+    *ROTARY,
     "attention_bias",
-    "hidden_act",
-    "rms_norm_eps",
-    "rope_parameters",
-    "rope_scaling",
-    "rope_theta",
-    "tie_word_embeddings",
 }
 
 
@@ -33,7 +29,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
 
     defaults = Olmo2Config().to_dict()
     refuse_others(hf, _UNDERSTOOD, defaults)
-    shape = sizes(hf)
+    shape = basics(hf, defaults)
     base, scaling = flat_rotary(hf, Olmo2Config.default_theta)
     kinds = [LayerKind(None, base, scaling)] * shape["num_layers"]
     return post_normed("olmo2", shape, kinds, {**defaults, **hf})
@@ -42,19 +38,15 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
 def post_normed(
     family: str, shape: Mapping[str, Any], kinds: list[LayerKind], values: Mapping[str, Any]
 ) -> DecoderConfig:
-    """The config of an OLMo 2 or 3 of these sizes, kinds of each layer, and attributes with defaults filled in."""
+    """The config of an OLMo 2 or 3 of these `basics`, kinds of each layer, and attributes with defaults filled in."""
     return DecoderConfig(
         family=family,
         **shape,
         **by_layer(kinds),
-        activation=activation(values["hidden_act"]),
-        norm_eps=values["rms_norm_eps"],
-        attention_scale=shape["head_dim"] ** -0.5,
         pre_norms=False,
         post_norms=True,
         qk_norm="joint",
         attention_bias=values["attention_bias"],
-        tie_embeddings=values["tie_word_embeddings"],
     )
 
 

@@ -6,22 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
-from brb_jax.models.families.attributes import SIZES, refuse_others, sizes
+from brb_jax.models.families.attributes import BASICS, basics, refuse_others
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import layer_types, window
 from brb_jax.models.families.olmo2 import post_normed, tensors
-from brb_jax.models.families.rotary import nested_parameters, nested_rotary
+from brb_jax.models.families.rotary import ROTARY, nested_parameters, nested_rotary
 
-_UNDERSTOOD = SIZES | {
+_UNDERSTOOD = {
+    *BASICS,
+    *ROTARY,
     "attention_bias",
-    "hidden_act",
     "layer_types",
-    "rms_norm_eps",
-    "rope_parameters",
-    "rope_scaling",
-    "rope_theta",
     "sliding_window",
-    "tie_word_embeddings",
 }
 
 
@@ -35,7 +31,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
 
     defaults = Olmo3Config().to_dict()
     refuse_others(hf, _UNDERSTOOD, defaults)
-    shape, values = sizes(hf), {**defaults, **hf}
+    shape, values = basics(hf, defaults), {**defaults, **hf}
     types = layer_types(
         hf, ["sliding_attention" if (i + 1) % 4 else "full_attention" for i in range(shape["num_layers"])]
     )

@@ -6,30 +6,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
-from brb_jax.models.families.attributes import SIZES, activation, refuse_others, require_value, sizes
+from brb_jax.models.families.attributes import BASICS, basics, refuse_others, require_value
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
-from brb_jax.models.families.rotary import partial_rotary, read_rotary, rotary_parameters
+from brb_jax.models.families.rotary import ROTARY, partial_rotary, read_rotary, rotary_parameters
 from brb_jax.models.families.tensors import ENDS, PRE_NORMS, Tensor, unembedding
 
-_UNDERSTOOD = SIZES | {
+_UNDERSTOOD = {
+    *BASICS,
+    *ROTARY,
     "attention_bias",
     "auto_map",
     "embd_pdrop",
     "full_attn_mod",
-    "hidden_act",
     "interpolate_factor",
     "lm_head_bias",
     "mlp_bias",
     "original_max_position_embeddings",
     "partial_rotary_factor",
     "resid_pdrop",
-    "rms_norm_eps",
-    "rope_parameters",
-    "rope_scaling",
-    "rope_theta",
     "sliding_window",
-    "tie_word_embeddings",
 }
 
 
@@ -51,7 +47,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
         require_value(hf, key, False)
     for key in ("full_attn_mod", "interpolate_factor"):
         require_value(hf, key, 1)
-    shape, values = sizes(hf), {**defaults, **hf}
+    shape, values = basics(hf, defaults), {**defaults, **hf}
     base, scaling = _rotary(hf, values)
     rotary_dim = partial_rotary(hf, shape["head_dim"], 1.0)
     lengths = () if scaling is None else (len(scaling.short_factors), len(scaling.long_factors))
@@ -63,11 +59,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
         family="phi3",
         **shape,
         **by_layer([LayerKind(values["sliding_window"], base, scaling)] * shape["num_layers"]),
-        activation=activation(values["hidden_act"]),
-        norm_eps=values["rms_norm_eps"],
-        attention_scale=shape["head_dim"] ** -0.5,
         rotary_dim=None if rotary_dim == shape["head_dim"] else rotary_dim,
-        tie_embeddings=values["tie_word_embeddings"],
     )
 
 

@@ -6,22 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
-from brb_jax.models.families.attributes import SIZES, activation, refuse_others, require, require_value, sizes
+from brb_jax.models.families.attributes import BASICS, basics, refuse_others, require_sizes, require_value
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer, layer_types, window
-from brb_jax.models.families.rotary import flat_rotary
+from brb_jax.models.families.rotary import ROTARY, flat_rotary
 from brb_jax.models.families.tensors import llama_like
 
-_UNDERSTOOD = SIZES | {
-    "hidden_act",
+_UNDERSTOOD = {
+    *BASICS,
+    *ROTARY,
     "layer_types",
     "max_window_layers",
-    "rms_norm_eps",
-    "rope_parameters",
-    "rope_scaling",
-    "rope_theta",
     "sliding_window",
-    "tie_word_embeddings",
     "use_mrope",
     "use_sliding_window",
 }
@@ -37,18 +33,13 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
 
     defaults = Qwen2Config().to_dict()
     refuse_others(hf, _UNDERSTOOD, defaults)
-    require(hf, "num_key_value_heads")
+    require_sizes(hf, "num_key_value_heads")
     require_value(hf, "use_mrope", False)
-    shape, values = sizes(hf), {**defaults, **hf}
     return DecoderConfig(
         family="qwen2",
-        **shape,
+        **basics(hf, defaults),
         **windowed_layers(hf, Qwen2Config),
-        activation=activation(values["hidden_act"]),
-        norm_eps=values["rms_norm_eps"],
-        attention_scale=shape["head_dim"] ** -0.5,
         attention_bias="qkv",
-        tie_embeddings=values["tie_word_embeddings"],
     )
 
 

@@ -30,6 +30,9 @@ _KEYS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
 }
 _SHARED_KEYS = frozenset({"type", "rope_type", "rope_theta", "partial_rotary_factor"})
 
+ROTARY = frozenset({"rope_parameters", "rope_scaling", "rope_theta"})
+"""The attributes of a config that say how it rotates."""
+
 
 def flat_rotary(hf: Mapping[str, Any], default_base: float) -> tuple[float, RotaryScaling | None]:
     """Base and scaling of a config whose layers all share them: `rope_parameters`, or `rope_theta` and `rope_scaling`.
@@ -49,12 +52,20 @@ def rotary_parameters(hf: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     """The config's one dict of rotary parameters, empty if it has none, and the attribute it is.
 
     Raises:
-        ValueError: There are two, one of either transformers generation.
+        ValueError: There are two, one of either transformers generation, or it is no dict.
     """
-    if hf.get("rope_scaling") and hf.get("rope_parameters"):
+    older, newer = _object(hf, "rope_scaling"), _object(hf, "rope_parameters")
+    if older and newer:
         raise ValueError("config.json sets both rope_scaling and rope_parameters")
-    where = "rope_scaling" if hf.get("rope_scaling") else "rope_parameters"
-    return hf.get(where) or {}, where
+    return (older, "rope_scaling") if older else (newer, "rope_parameters")
+
+
+def _object(hf: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """An attribute that is an object; empty if it is missing or null."""
+    value = hf.get(key)
+    if value is not None and not isinstance(value, Mapping):
+        raise ValueError(f"config.json: {key} is {value!r}, not an object")
+    return value or {}
 
 
 def partial_rotary(hf: Mapping[str, Any], head_dim: int, otherwise: float) -> int:
@@ -73,17 +84,18 @@ def nested_parameters(hf: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     Raises:
         ValueError: `rope_parameters` has other keys than layer types, or `rope_scaling` is set as well.
     """
-    nested = dict(hf.get("rope_parameters") or {})
-    full = dict(nested.pop("full_attention", None) or {})
-    sliding = dict(nested.pop("sliding_attention", None) or {})
+    nested = dict(_object(hf, "rope_parameters"))
+    full, sliding = (dict(_object(nested, kind)) for kind in ("full_attention", "sliding_attention"))
+    nested = {key: value for key, value in nested.items() if key not in ("full_attention", "sliding_attention")}
     if nested:
         raise ValueError(
             f"config.json: rope_parameters sets {', '.join(sorted(nested))}; "
             f"a {hf.get('model_type')} nests them by layer type"
         )
-    if full and hf.get("rope_scaling"):
+    older = _object(hf, "rope_scaling")
+    if full and older:
         raise ValueError("config.json sets both rope_scaling and rope_parameters.full_attention")
-    return {"full_attention": full | (hf.get("rope_scaling") or {}), "sliding_attention": sliding}
+    return {"full_attention": {**full, **older}, "sliding_attention": sliding}
 
 
 def nested_rotary(

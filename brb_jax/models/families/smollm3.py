@@ -6,26 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
-from brb_jax.models.families.attributes import SIZES, activation, refuse_others, require, require_value, sizes
+from brb_jax.models.families.attributes import BASICS, basics, refuse_others, require_sizes, require_value
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer, layer_types, window
-from brb_jax.models.families.rotary import flat_rotary
+from brb_jax.models.families.rotary import ROTARY, flat_rotary
 from brb_jax.models.families.tensors import llama_like
 
-_UNDERSTOOD = SIZES | {
+_UNDERSTOOD = {
+    *BASICS,
+    *ROTARY,
     "attention_bias",
-    "hidden_act",
     "layer_types",
     "max_window_layers",
     "mlp_bias",
     "no_rope_layer_interval",
     "no_rope_layers",
-    "rms_norm_eps",
-    "rope_parameters",
-    "rope_scaling",
-    "rope_theta",
     "sliding_window",
-    "tie_word_embeddings",
     "use_sliding_window",
 }
 
@@ -42,8 +38,8 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
 
     defaults = SmolLM3Config().to_dict()
     refuse_others(hf, _UNDERSTOOD, defaults)
-    require(hf, "num_key_value_heads")
-    shape, values = sizes(hf), {**defaults, **hf}
+    require_sizes(hf, "num_key_value_heads")
+    shape, values = basics(hf, defaults), {**defaults, **hf}
     rotates = _rotates(hf, values, shape["num_layers"])
     windowed = bool(values["use_sliding_window"]) and values["sliding_window"] is not None
     otherwise = ["full_attention" if turns or not windowed else "sliding_attention" for turns in rotates]
@@ -60,12 +56,8 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
         family="smollm3",
         **shape,
         **by_layer(kinds),
-        activation=activation(values["hidden_act"]),
-        norm_eps=values["rms_norm_eps"],
-        attention_scale=shape["head_dim"] ** -0.5,
         attention_bias=values["attention_bias"],
         mlp_bias=values["mlp_bias"],
-        tie_embeddings=values["tie_word_embeddings"],
     )
 
 
