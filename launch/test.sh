@@ -24,4 +24,4 @@ python=$environment/bin/python
 "$python" -m ruff check .
 "$python" -m ruff format --check .
 "$python" -m mypy
-"$python" -m pytest --numprocesses=2 --dist=loadfile "${selection[@]}" "$@"
+"$python" -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder "${selection[@]}" "$@"

@@ -19,6 +19,11 @@ jaxtyping.install_import_hook(
 )
 
 
+def pytest_collection_modifyitems(items):
+    """The slowest file, of pretrained models, begins: were it the last, all test processes but one would wait for it."""
+    items.sort(key=lambda item: item.path.name != "test_option_logprobs.py")
+
+
 @pytest.fixture(scope="session")
 def demo_models() -> Path:
     """A folder with `smollm2-135m.gguf` and `gemma-3-270m.gguf`: the one named by BRB_DEMO_MODELS, or a cache."""
