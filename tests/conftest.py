@@ -20,7 +20,7 @@ jaxtyping.install_import_hook(
 
 
 def pytest_collection_modifyitems(items):
-    """The slowest file, of pretrained models, begins: were it the last, all test processes but one would wait for it."""
+    """The slowest file, of pretrained models, begins: were it last, all test processes but one would wait for it."""
     items.sort(key=lambda item: item.path.name != "test_option_logprobs.py")
 
 
