@@ -17,7 +17,7 @@ import orbax.checkpoint.experimental.v1 as ocp
 from etils import epath
 
 import brb_jax
-from brb_jax.checkpoints.checkpoint import CheckpointError, Params, files_below, fingerprint
+from brb_jax.checkpoints.checkpoint import CheckpointError, Params, files_below, fingerprint, read_json
 from brb_jax.checkpoints.streaming import TensorCheckpoint, check_tree, flatten, nest, read_parameter
 from brb_jax.checkpoints.tokenizer_files import copy_tokenizer, temporary_folder
 from brb_jax.models import config as model_config
@@ -69,13 +69,13 @@ def open_canonical(path: epath.Path) -> CanonicalCheckpoint:
     """
     if path.name.endswith(UNFINISHED):
         raise CheckpointError(f"{path} is an unfinished conversion; run brb_jax.convert again")
+    model = read_json(path / MODEL)
     try:
-        model = json.loads((path / MODEL).read_text())
         stored_format = model["format"]
         if stored_format == _FORMAT:
             config = model_config.from_json(model["config"])
             source = f"converted from {model['source']}"
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError) as error:
         raise CheckpointError(f"{path / MODEL} cannot be read: {error!r}") from error
     if stored_format != _FORMAT:
         raise CheckpointError(f"{path / MODEL} has format {stored_format}, this version reads {_FORMAT}")

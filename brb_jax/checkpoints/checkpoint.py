@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from etils import epath
 
+from brb_jax.data import strict_json
 from brb_jax.models import config as model_config
 from brb_jax.models.config import DecoderConfig
 
@@ -57,6 +58,21 @@ class Checkpoint(Protocol):
             CheckpointError: A parameter is missing, of another shape, or not asked for; before any is built.
         """
         ...
+
+
+def read_json(path: epath.Path | Path) -> dict[str, Any]:
+    """The object that a JSON file of a checkpoint holds.
+
+    Raises:
+        CheckpointError: It cannot be read, is not JSON, or holds something else than an object.
+    """
+    try:
+        value = strict_json.parse(strict_json.decode(path.read_bytes()))
+    except (ValueError, OSError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path} holds a {type(value).__name__}, not an object")
+    return value
 
 
 def fingerprint(config: DecoderConfig, files: Iterable[tuple[str, epath.Path]]) -> str:

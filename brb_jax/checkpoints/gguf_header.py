@@ -80,7 +80,7 @@ def read_header(path: Path) -> Header:
             infos[name] = TensorInfo(shape, kind=cursor.number("u4"), offset=cursor.number("u8"))
     except EOFError as error:
         raise CheckpointError(f"{path} is not whole: it ends within its header") from error
-    except (KeyError, UnicodeDecodeError) as error:
+    except (KeyError, RecursionError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path} has a damaged header: {error!r}") from error
     alignment = metadata.get("general.alignment", 32)
     start = -(-cursor.position // alignment) * alignment  # Offsets count from the first aligned byte.

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from etils import epath
 from safetensors import SafetensorError, safe_open
 
-from brb_jax.checkpoints.checkpoint import CheckpointError, Params, fingerprint
+from brb_jax.checkpoints.checkpoint import CheckpointError, Params, fingerprint, read_json
 from brb_jax.checkpoints.streaming import check_tensors, load_tensors
 from brb_jax.checkpoints.tokenizer_files import TOKENIZER_FILES
 from brb_jax.models.config import DecoderConfig
@@ -90,7 +88,7 @@ def open_huggingface(folder: Path) -> HuggingFaceCheckpoint:
     Raises:
         CheckpointError: The config is not understood, or the files are not whole or do not match it.
     """
-    hf = read_config(folder)
+    hf = read_json(folder / "config.json")
     try:
         family = family_of(hf)
         config = family.config_from_hf(hf)
@@ -100,22 +98,6 @@ def open_huggingface(folder: Path) -> HuggingFaceCheckpoint:
         raise CheckpointError(f"{folder}: {error}") from error
     files = [(path.name, epath.Path(path)) for path in tensors.files]
     return HuggingFaceCheckpoint(tensors, config, fingerprint(config, files), folder)
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    """A folder's `config.json`.
-
-    Raises:
-        CheckpointError: It is not a JSON object.
-    """
-    path = folder / "config.json"
-    try:
-        hf = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
-    if not isinstance(hf, dict):
-        raise CheckpointError(f"{path} holds a {type(hf).__name__}, not an object")
-    return hf
 
 
 def download(repo: str) -> Path:
@@ -145,10 +127,9 @@ def _weight_files(folder: Path) -> tuple[list[Path], dict[str, str] | None]:
     if single.exists():  # As in transformers, one whole file goes before an index.
         return [_checked(single)], None
     if index.exists():
-        try:
-            places = dict(json.loads(index.read_text(encoding="utf-8"))["weight_map"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise CheckpointError(f"{_INDEX} is no index of safetensors files: {error!r}") from error
+        places = read_json(index).get("weight_map")
+        if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
+            raise CheckpointError(f"{_INDEX} is no index of safetensors files: weight_map is no object of file names")
         return [_checked(folder / name) for name in sorted(set(places.values()))], places
     loose = sorted(folder.glob("*.safetensors"))
     if len(loose) == 1:

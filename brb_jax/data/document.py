@@ -84,6 +84,8 @@ def read_document(
 
 
 def _unpack(data: bytes) -> bytes:
+    if not data:  # Which gzip takes for the end of a file of several parts.
+        raise ValueError("not a whole gzip file: it is empty")
     try:
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:

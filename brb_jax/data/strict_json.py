@@ -16,6 +16,11 @@ _MOST_DIGITS = 4_000
 # Shorter strings are not worth looking up.
 _LONG = 1_000
 
+# How many arrays and objects may lie in one another. What walks through a value later, printing it for one, calls
+# itself once a level, and Python ends that at about a thousand.
+_DEEPEST = 200
+_TOO_DEEP = "not readable as JSON: nested too deeply"
+
 
 class NotANumber:
     """Stands where the text had `NaN`, `Infinity`, or a number that Python cannot hold."""
@@ -54,21 +59,36 @@ def loads(text: str | bytes, texts: MutableMapping[str, str] | None = None) -> A
             call's, becomes the same object, as contexts of megabytes do that many cases share.
 
     Raises:
-        ValueError: Not UTF-8, or not JSON; the message says where.
+        ValueError: As `parse`, or not UTF-8.
     """
-    text = decode(text) if isinstance(text, bytes) else text
+    return parse(
+        decode(text) if isinstance(text, bytes) else text,
+        object_pairs_hook=lambda pairs: _object(pairs, {} if texts is None else texts),
+        parse_constant=NotANumber,
+        parse_float=_float,
+        parse_int=_int,
+    )
+
+
+def parse(text: str, **hooks: Any) -> Any:
+    """`json.loads`, with its hooks, for texts that anyone may have written.
+
+    Raises:
+        ValueError: Not JSON (the message says where), or nested more than 200 deep.
+    """
     try:
-        return json.loads(
-            text,
-            object_pairs_hook=lambda pairs: _object(pairs, {} if texts is None else texts),
-            parse_constant=NotANumber,
-            parse_float=_float,
-            parse_int=_int,
-        )
+        value = json.loads(text, **hooks)
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error}") from error
     except RecursionError as error:
-        raise ValueError("not readable as JSON: nested too deeply") from error
+        raise ValueError(_TOO_DEEP) from error
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(_DEEPEST):
+        within = (item for outer in level for item in (outer.values() if isinstance(outer, dict) else outer))
+        level = [item for item in within if isinstance(item, dict | list)]
+    if level:
+        raise ValueError(_TOO_DEEP)
+    return value
 
 
 def faults(value: Any) -> Iterator[str]:

@@ -188,5 +188,5 @@ def from_json(values: Mapping[str, Any]) -> DecoderConfig:
             for kind in values["layer_kinds"]
         )
         return DecoderConfig(**{**values, "layer_kinds": kinds, "layer_pattern": tuple(values["layer_pattern"])})
-    except (KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a decoder config of this version: {error}") from error

@@ -150,8 +150,8 @@ def load_tokenizer(path: str | os.PathLike[str], bos: BosRule = "auto") -> Token
     path = os.fspath(path)
     try:
         wrapper = transformers.AutoTokenizer.from_pretrained(path)
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
+    except Exception as error:  # What transformers raises for damaged files is whatever it stumbles over.
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise TokenizerError(f"{path}: no tokenizer.json that can be read; put the model's there ({reason})") from error
     if not wrapper.is_fast:
         raise TokenizerError(

@@ -140,11 +140,19 @@ def test_existing_output(source, tmp_path):
 def test_damaged_directory(converted, tmp_path):
     copy = shutil.copytree(converted, tmp_path / "copy")
     model = json.loads((copy / "model.json").read_text())
+    scaled_by_text = {**model["config"]["layer_kinds"][0], "rotary_scaling": "yarn"}
     for damage, message in (
         ({"format": 2}, "model.json has format 2, this version reads 1$"),
         ({"config": {**model["config"], "wings": 2}}, "model.json cannot be read: .*wings"),
+        (
+            {"config": {**model["config"], "layer_kinds": [scaled_by_text]}},
+            "model.json cannot be read: .*decoder config",
+        ),
+        ({"config": []}, "model.json cannot be read: .*not a decoder config"),
+        ({"source": "DEEP"}, r"model.json cannot be read: not readable as JSON: nested too deeply$"),
     ):
-        (copy / "model.json").write_text(json.dumps({**model, **damage}))
+        text = json.dumps({**model, **damage}).replace('"DEEP"', "[" * 100_000 + "]" * 100_000)
+        (copy / "model.json").write_text(text)
         with pytest.raises(CheckpointError, match=message):
             open_checkpoint(copy)
     (copy / "model.json").write_text(json.dumps(model))

@@ -1,5 +1,6 @@
 """GGUF files, written with gguf's own writer the way llama.cpp's converter lays tensors out."""
 
+import struct
 import sys
 
 import gguf
@@ -198,6 +199,14 @@ def test_truncated_file(keep, message, tmp_path):
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(CheckpointError, match=message):
         open_checkpoint(path)
+
+
+def test_metadata_of_arrays_in_arrays(tmp_path):
+    """Each level is a kind (9, an array) and a length."""
+    head = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 1) + b"x" + struct.pack("<I", 9)
+    (tmp_path / "model.gguf").write_bytes(head + struct.pack("<IQ", 9, 1) * 100_000)
+    with pytest.raises(CheckpointError, match=r"model.gguf has a damaged header: RecursionError"):
+        open_checkpoint(tmp_path)
 
 
 def test_file_of_another_kind(tmp_path):

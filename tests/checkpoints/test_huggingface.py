@@ -216,7 +216,7 @@ def test_index_that_misplaces_a_tensor(tmp_path):
     with pytest.raises(CheckpointError, match=r"places model.other.weight in .* but it is in no file"):
         open_checkpoint(tmp_path)
     path.write_text("[]")
-    with pytest.raises(CheckpointError, match="is no index of safetensors files"):
+    with pytest.raises(CheckpointError, match=r"model.safetensors.index.json holds a list"):
         open_checkpoint(tmp_path)
 
 
@@ -271,3 +271,20 @@ def test_fingerprint_follows_the_weights_not_the_place(llama, tmp_path):
 
     rewrite(copied, train)
     assert open_checkpoint(copied).fingerprint != first
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors.index.json"])
+@pytest.mark.parametrize("depth", [201, 100_000])
+def test_json_that_is_nested_too_deeply(name, depth, llama):
+    (llama / "model.safetensors").unlink()
+    (llama / name).write_text('{"weight_map": ' + "[" * depth + "]" * depth + "}")
+    with pytest.raises(CheckpointError, match=rf"{name} cannot be read: not readable as JSON: nested too deeply$"):
+        open_checkpoint(llama)
+
+
+@pytest.mark.parametrize("places", [{"lm_head.weight": ["a.safetensors"]}, {"lm_head.weight": 3}, ["ab"], None])
+def test_index_of_something_else_than_names(places, llama):
+    (llama / "model.safetensors").unlink()
+    (llama / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    with pytest.raises(CheckpointError, match="weight_map is no object of file names"):
+        open_checkpoint(llama)

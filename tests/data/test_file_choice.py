@@ -1,5 +1,6 @@
 """Which files paths, globs and filters mean, and that the order is the same however they are named."""
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -139,7 +140,7 @@ def test_templates_are_checked_before_a_file_is_read(flag):
 
 def test_one_stem_with_two_endings(data):
     path = data / "part" / "words_MemoryRet_M70_que_ans.jsonl.gz"
-    path.write_bytes(b"")
+    path.write_bytes(gzip.compress(b""))
     with pytest.raises(DataError) as caught:
         read_cases([data])
     [fault] = caught.value.faults

@@ -119,10 +119,19 @@ MALFORMED = {
     "gzip of a bad kind": of_file(
         b"\x1f\x8b\x09" + WHOLE[3:], "not a whole gzip file: Unknown compression method", name=FILE + ".gz"
     ),
+    "gzip of no bytes": of_file(b"", "not a whole gzip file: it is empty", name=FILE + ".gz"),
     "gzip of no JSON": of_file(
         gzip.compress(b"["), "not JSON: Expecting value: line 1 column 2 (char 1)", name=FILE + ".gz"
     ),
     "nested too deeply": of_file(b"[" * 200_000, "not readable as JSON: nested too deeply"),
+    "metadata nested 201 deep": of_file(
+        b'{"metadata": ' + b"[" * 200 + b"]" * 200 + b"}", "not readable as JSON: nested too deeply"
+    ),
+    "a case nested too deeply in a line": of_file(
+        dumped(case()) + b"\n[" + b"[" * 5_000 + b"]" * 5_001,
+        "line 2 is not readable as JSON: nested too deeply",
+        name=FILE + "l",
+    ),
     # The top level.
     "a number": of_file(b"3", "holds int"),
     "a text": of_file(b'"cases"', "holds str"),

@@ -9,7 +9,7 @@ import pytest
 import transformers
 from tiny_tokenizers import gpt2_like
 
-from brb_jax.tokens.tokenizer import load_tokenizer
+from brb_jax.tokens.tokenizer import TokenizerError, load_tokenizer
 
 BYTE_LEVEL = ("gpt2_like", "roberta_like", "bos_and_eos", "truncating", "without_specials")
 SENTENCEPIECE = ("llama2_like", "gemma_like")
@@ -116,6 +116,25 @@ def test_fingerprint_is_of_the_ids_fed(load, tmp_path):
     assert load("bos_and_eos").fingerprint == load("bos_and_eos", "always").fingerprint
     assert load("bos_and_eos").fingerprint != load("bos_and_eos", "never").fingerprint
     assert load("gpt2_like").fingerprint != load("gemma_like").fingerprint
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("tokenizer.json", "{}"),
+        ("tokenizer.json", "[" * 100_000),
+        ("tokenizer_config.json", '{"bos_token": ' + "[" * 100_000 + "]" * 100_000 + "}"),
+        ("config.json", json.dumps({"model_type": "llama", "hidden_size": "wide"})),
+    ],
+)
+def test_damaged_files_are_told_in_one_line(file, content, tmp_path):
+    gpt2_like(tmp_path)
+    if file == "config.json":  # Read where nothing else names a tokenizer's class.
+        (tmp_path / "tokenizer_config.json").unlink()
+    (tmp_path / file).write_text(content)
+    with pytest.raises(TokenizerError, match=rf"^{tmp_path}: no tokenizer.json that can be read") as raised:
+        load_tokenizer(tmp_path)
+    assert "\n" not in str(raised.value)
 
 
 def test_a_slow_tokenizer_is_refused(tmp_path):
