@@ -273,7 +273,7 @@ def test_every_other_attribute_of_the_class_is_refused_by_name(hf, understood):
         ({"head_dim": 0}, "head_dim=0 is not a whole number"),
         ({"max_position_embeddings": -5}, "max_position_embeddings=-5 is not a whole number"),
         ({"vocab_size": True}, "vocab_size=True is not a whole number"),
-        ({"rope_theta": -1.0}, "a rotary base of -1.0 is not positive"),
+        ({"rope_theta": -1.0}, "rope_theta=-1.0 is not a number above zero"),
         ({"rope_scaling": "x"}, "rope_scaling is 'x', not an object"),
         ({"rope_scaling": []}, r"rope_scaling is \[\], not an object"),
         ({"architectures": "LlamaForCausalLM"}, "architectures is 'LlamaForCausalLM', not a list of names"),
@@ -342,3 +342,11 @@ def test_family_by_model_type_where_no_architecture_is_named():
 def test_unknown_architecture_names_the_supported_ones(hf):
     with pytest.raises(ValueError, match="not supported, only LlamaForCausalLM, Gemma3ForCausalLM, Gemma3ForCond"):
         family_of(hf)
+
+
+@pytest.mark.parametrize("name", ["GEMMA_2_27B", "GEMMA_3_270M"])
+@pytest.mark.parametrize("value", [0, -1, "256", None])
+def test_query_pre_attn_scalar_that_scales_nothing_is_refused_by_name(name, value):
+    hf = {**getattr(published, name), "query_pre_attn_scalar": value}
+    with pytest.raises(ValueError, match=f"config.json: query_pre_attn_scalar={value!r} is not a number above zero"):
+        read(hf)

@@ -57,3 +57,30 @@ def test_olmo_3_scales_the_layers_without_a_window():
         (4096, None),
         (None, "yarn"),
     ]
+
+
+BASES = [
+    ("LLAMA_2_7B", "rope_theta"),
+    ("GEMMA_3_270M", "rope_theta"),
+    ("GEMMA_3_270M", "rope_local_base_freq"),
+    ("OLMO_3_7B", "rope_theta"),
+    ("PHI_3_MINI_4K", "rope_theta"),
+    ("PYTHIA_1B", "rotary_emb_base"),
+]
+
+
+@pytest.mark.parametrize(("name", "key"), BASES, ids=str)
+@pytest.mark.parametrize("value", [0, -1.0, "10000", True, 10**400], ids=lambda value: str(value)[:5])
+def test_a_base_that_is_none_is_refused_by_name(name, key, value):
+    """Zero too, which no default may stand in for."""
+    hf = {**getattr(published, name), key: value}
+    with pytest.raises(ValueError, match=f"config.json: {key}={value!r} is not a number above zero"):
+        family_of(hf).config_from_hf(hf)
+
+
+@pytest.mark.parametrize("key", ["rope_theta", "factor", "low_freq_factor", "original_max_position_embeddings"])
+def test_rotary_parameters_that_are_no_numbers_above_zero(key):
+    llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, **LENGTHS}
+    for value in (0, "8"):
+        with pytest.raises(ValueError, match=f"config.json: rope_scaling.{key}={value!r} is not a number above zero"):
+            scaling({**llama3, key: value})

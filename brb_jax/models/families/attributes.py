@@ -6,6 +6,7 @@ has never heard of may change what the model computes, so a config that sets one
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -106,6 +107,18 @@ def require_sizes(hf: Mapping[str, Any], *keys: str) -> None:
     for key in keys:
         if type(hf[key]) is not int or hf[key] < 1:
             raise ValueError(f"config.json: {key}={hf[key]!r} is not a whole number of at least 1")
+
+
+def positive(values: Mapping[str, Any], key: str, where: str = "") -> float:
+    """The number `values[key]`; `where` is the attribute that holds it, if it is not the config itself.
+
+    Raises:
+        ValueError: It is missing, or not a number above zero.
+    """
+    value: Any = values.get(key)
+    if type(value) not in (int, float) or not 0 < value <= sys.float_info.max:
+        raise ValueError(f"config.json: {f'{where}.' if where else ''}{key}={value!r} is not a number above zero")
+    return float(value)
 
 
 def require_value(hf: Mapping[str, Any], key: str, *allowed: Any) -> None:

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
-from brb_jax.models.families.attributes import SIZES, activation, refuse_others, require_sizes, require_value, sizes
+from brb_jax.models.families.attributes import (
+    SIZES,
+    activation,
+    positive,
+    refuse_others,
+    require_sizes,
+    require_value,
+    sizes,
+)
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer, layer_types, window
 from brb_jax.models.families.rotary import flat_rotary
@@ -61,7 +69,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
         **by_layer([kinds[layer_type] for layer_type in types]),
         activation=activation(values["hidden_activation"]),
         norm_eps=values["rms_norm_eps"],
-        attention_scale=values["query_pre_attn_scalar"] ** -0.5,
+        attention_scale=positive(values, "query_pre_attn_scalar") ** -0.5,
         norm_offset=1.0,
         post_norms=True,
         attention_bias=values["attention_bias"],

@@ -8,10 +8,10 @@ from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
 from brb_jax.models.families import layers
-from brb_jax.models.families.attributes import activation, refuse_others, require_value
+from brb_jax.models.families.attributes import activation, positive, refuse_others, require_value
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
-from brb_jax.models.families.rotary import nested_parameters, nested_rotary
+from brb_jax.models.families.rotary import nested_parameters, nested_rotary, rotary_base
 from brb_jax.models.families.tensors import PRE_AND_POST_NORMS, Tensor, llama_like
 
 _UNDERSTOOD = frozenset(
@@ -91,7 +91,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
         **by_layer([kinds[layer_type] for layer_type in layer_types]),
         activation=activation(values["hidden_activation"]),
         norm_eps=values["rms_norm_eps"],
-        attention_scale=values["query_pre_attn_scalar"] ** -0.5,
+        attention_scale=positive(values, "query_pre_attn_scalar") ** -0.5,
         norm_offset=1.0,
         post_norms=True,
         qk_norm=True,
@@ -132,10 +132,13 @@ def _layer_kinds(hf: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, 
     limit = values["max_position_embeddings"]
     theta = Gemma3TextConfig.default_theta
     full_base, full_scaling = nested_rotary(
-        parameters["full_attention"], "full_attention", hf.get("rope_theta") or theta["global"], limit
+        parameters["full_attention"], "full_attention", rotary_base(hf, theta["global"]), limit
     )
     sliding_base, sliding_scaling = nested_rotary(
-        parameters["sliding_attention"], "sliding_attention", hf.get("rope_local_base_freq") or theta["local"], limit
+        parameters["sliding_attention"],
+        "sliding_attention",
+        rotary_base(hf, theta["local"], "rope_local_base_freq"),
+        limit,
     )
     if values["sliding_window"] is None:
         raise ValueError("config.json: sliding_window is null")

@@ -10,7 +10,7 @@ from brb_jax.models.config import DecoderConfig, LayerKind
 from brb_jax.models.families.attributes import SIZES, activation, refuse_others, require_value, sizes
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
-from brb_jax.models.families.rotary import partial_rotary, read_rotary, rotary_parameters
+from brb_jax.models.families.rotary import partial_rotary, read_rotary, rotary_base, rotary_parameters
 from brb_jax.models.families.tensors import Tensor, layer_norm, unembedding
 
 _UNDERSTOOD = (SIZES - {"head_dim", "num_key_value_heads"}) | {
@@ -40,7 +40,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     refuse_others(hf, _UNDERSTOOD, defaults)
     shape, values = sizes(hf), {**defaults, **hf}
     parameters, where = rotary_parameters(hf)
-    base = hf.get("rotary_emb_base") or GPTNeoXConfig.default_theta
+    base = rotary_base(hf, GPTNeoXConfig.default_theta, "rotary_emb_base")
     # transformers 5 writes this name too, and reads the other one alone.
     require_value(hf, "rope_theta", base)
     base, scaling = read_rotary(parameters, where, base, shape["max_positions"], partial=True)

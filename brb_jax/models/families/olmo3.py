@@ -10,7 +10,7 @@ from brb_jax.models.families.attributes import BASICS, basics, refuse_others
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import layer_types, window
 from brb_jax.models.families.olmo2 import post_normed, tensors
-from brb_jax.models.families.rotary import ROTARY, nested_parameters, nested_rotary
+from brb_jax.models.families.rotary import ROTARY, nested_parameters, nested_rotary, rotary_base
 
 _UNDERSTOOD = {
     *BASICS,
@@ -36,7 +36,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
         hf, ["sliding_attention" if (i + 1) % 4 else "full_attention" for i in range(shape["num_layers"])]
     )
     windows = {"full_attention": None, "sliding_attention": window(hf, values, types)}
-    base = hf.get("rope_theta") or Olmo3Config.default_theta
+    base = rotary_base(hf, Olmo3Config.default_theta)
     parameters = nested_parameters(hf)
     kinds = {
         layer_type: LayerKind(

@@ -9,7 +9,7 @@ from brb_jax.models.config import DecoderConfig, LayerKind
 from brb_jax.models.families.attributes import BASICS, basics, refuse_others, require_value
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
-from brb_jax.models.families.rotary import ROTARY, partial_rotary, read_rotary, rotary_parameters
+from brb_jax.models.families.rotary import ROTARY, partial_rotary, read_rotary, rotary_base, rotary_parameters
 from brb_jax.models.families.tensors import ENDS, PRE_NORMS, Tensor, unembedding
 
 _UNDERSTOOD = {
@@ -72,7 +72,7 @@ def _rotary(hf: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
         parameters = {**parameters, "rope_type": "longrope", "original_max_position_embeddings": original}
     elif kind not in (None, "default"):
         raise ValueError(f"config.json: {where} of type {kind!r} is not supported, only default, longrope")
-    base = hf.get("rope_theta") or 10_000.0
+    base = rotary_base(hf, 10_000.0)
     return read_rotary(parameters, where, base, hf["max_position_embeddings"], partial=True)
 
 

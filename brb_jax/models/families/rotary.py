@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import RotaryScaling
+from brb_jax.models.families.attributes import positive
 
 # Of each kind of scaling, the keys it must have and those it may have.
 _KEYS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
@@ -29,6 +30,16 @@ _KEYS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     ),
 }
 _SHARED_KEYS = frozenset({"type", "rope_type", "rope_theta", "partial_rotary_factor"})
+_POSITIVE = (
+    "rope_theta",
+    "factor",
+    "low_freq_factor",
+    "high_freq_factor",
+    "original_max_position_embeddings",
+    "beta_fast",
+    "beta_slow",
+    "attention_factor",
+)
 
 ROTARY = frozenset({"rope_parameters", "rope_scaling", "rope_theta"})
 """The attributes of a config that say how it rotates."""
@@ -42,10 +53,19 @@ def flat_rotary(hf: Mapping[str, Any], default_base: float) -> tuple[float, Rota
         default_base: Used where the config has no `rope_theta`.
 
     Raises:
-        ValueError: Both generations' attributes are set, or as for `read_rotary`.
+        ValueError: Both generations' attributes are set, or as for `rotary_base` and `read_rotary`.
     """
     parameters, where = rotary_parameters(hf)
-    return read_rotary(parameters, where, hf.get("rope_theta") or default_base, hf["max_position_embeddings"])
+    return read_rotary(parameters, where, rotary_base(hf, default_base), hf["max_position_embeddings"])
+
+
+def rotary_base(hf: Mapping[str, Any], default: float, key: str = "rope_theta") -> float:
+    """The base beside a config's rotary parameters; `default` where it is missing or null.
+
+    Raises:
+        ValueError: It is not a number above zero.
+    """
+    return default if hf.get(key) is None else positive(hf, key)
 
 
 def rotary_parameters(hf: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
@@ -125,8 +145,8 @@ def read_rotary(
         partial: Whether the caller reads `partial_rotary_factor`; it must be 1 otherwise.
 
     Raises:
-        ValueError: An unsupported kind of scaling, a key that kind lacks or should not have, or a partial
-            rotation.
+        ValueError: An unsupported kind of scaling, a key that kind lacks or should not have, a value that is not a
+            number above zero, or a partial rotation.
     """
     kind = parameters.get("rope_type") or parameters.get("type") or "default"
     if kind not in _KEYS:
@@ -137,6 +157,9 @@ def read_rotary(
         raise ValueError(f"config.json: {where} of type {kind!r} sets what brb_jax does not know: {', '.join(unknown)}")
     if not partial and parameters.get("partial_rotary_factor") not in (None, 1, 1.0):
         raise ValueError(f"config.json: {where}.partial_rotary_factor is not supported, only 1.0")
+    for key in _POSITIVE:
+        if parameters.get(key) is not None:
+            positive(parameters, key, where)
     if parameters.get("rope_theta") is not None:
         base = parameters["rope_theta"]
     values = {"original_max_position_embeddings": max_positions, **parameters}
