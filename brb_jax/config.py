@@ -15,6 +15,9 @@ from brb_jax.results.sample import Selection
 # Slots of a batch on each device, unless --batch_tokens says otherwise. A CPU gains nothing from several rows at once.
 BATCH_TOKENS = {"cpu": 2_048, "gpu": 32_768, "tpu": 32_768}
 
+# Slots of the longest row that can be asked for: four contexts of a million tokens. Plans count costs by length.
+MOST_ROW_TOKENS = 1 << 22
+
 
 class RunError(ValueError):
     """Settings that contradict each other or the model."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from absl import flags
 
 from brb_jax import command_line, shared_flags
-from brb_jax.config import RunConfig, RunError
+from brb_jax.config import MOST_ROW_TOKENS, RunConfig, RunError
 
 FLAGS = flags.FLAGS
 
@@ -62,6 +62,7 @@ def define_flags() -> None:
         None,
         "Tokens of a batch on each device that holds rows; default: 2048 on CPU, 32768 elsewhere.",
         1,
+        MOST_ROW_TOKENS,
     )
     flags.DEFINE_list("mesh", [], "Sizes of mesh axes, as data=-1,fsdp=4,tensor=2; -1 takes what is left.")
 
@@ -104,7 +105,7 @@ def config_from_flags() -> RunConfig:
         activation_dtype=FLAGS.activation_dtype,
         matmul_precision=FLAGS.matmul_precision,
         sharing=FLAGS.sharing,
-        buckets=tuple(_integer("buckets", "512,1024", item, 1) for item in FLAGS.buckets) or None,
+        buckets=tuple(_integer("buckets", "512,1024", item, 1, MOST_ROW_TOKENS) for item in FLAGS.buckets) or None,
         max_buckets=FLAGS.max_buckets,
         batch_tokens=FLAGS.batch_tokens,
         mesh=_mesh_request(),
@@ -121,13 +122,15 @@ def _mesh_request() -> Mapping[str, int]:
     return sizes
 
 
-def _integer(flag: str, form: str, text: str, lowest: int) -> int:
+def _integer(flag: str, form: str, text: str, lowest: int, highest: int | None = None) -> int:
     try:
         value = int(text)
     except ValueError:
         raise RunError(f"--{flag}: {text!r} is not a whole number; write it as {form}") from None
     if value < lowest:
         raise RunError(f"--{flag}: {value} is below {lowest}")
+    if highest is not None and value > highest:
+        raise RunError(f"--{flag}: {value} is above {highest}, the most that can be planned for")
     return value
 
 

@@ -93,15 +93,19 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
             alone=plain,
             longest_row=limit if plain else None,
             length_class=decoder.length_class if decoder is not None else lambda length: 0,
+            name=functools.partial(_named, dataset.cases),
         )
         fingerprint = provenance.scoring_fingerprint(config, dataset, checkpoint, tokenizer)
     with meshes.together():
         meshes.agree(f"{fingerprint} {batches.buckets}", "what to score")
-    say(
-        f"{len(dataset.cases)} cases, {len(requests)} options: {batches.work.slots:,} slots to compute in rows of "
-        f"{', '.join(str(bucket.T) for bucket in batches.buckets)}, "
-        f"instead of {batches.work.option_tokens:,} tokens with one pass per option"
-    )
+    work = "nothing to compute"
+    if requests:
+        work = (
+            f"{batches.work.slots:,} slots to compute in rows of "
+            f"{', '.join(str(bucket.T) for bucket in batches.buckets)}, "
+            f"instead of {batches.work.option_tokens:,} tokens with one pass per option"
+        )
+    say(f"{len(dataset.cases)} cases, {len(requests)} options: {work}")
 
     scores = score(config, dataset.cases, requests, batches, checkpoint, mesh, fingerprint)
     if scores is None:
@@ -252,6 +256,11 @@ def settled(config: RunConfig, model: DecoderConfig | OwnConfig) -> RunConfig:
             "leave the flag out, or give the model a `tree` function"
         )
     return dataclasses.replace(config, sharing="none")
+
+
+def _named(cases: Sequence[Case], request: Request) -> str:
+    case = cases[request.case_index]
+    return f"case {case.case_id}, option {case.options[request.option_index].label}"
 
 
 def _by_key(scored: ScoredBatch, keys: Sequence[ScoreKey]) -> dict[ScoreKey, OptionScore]:

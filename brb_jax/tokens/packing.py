@@ -152,6 +152,7 @@ def plan(
     alone: bool = False,
     longest_row: int | None = None,
     length_class: Callable[[int], int] = lambda length: 0,
+    name: Callable[[Request], str] = lambda request: f"case #{request.case_index}, option #{request.option_index}",
 ) -> Plan:
     """Plans the batches of a run.
 
@@ -166,6 +167,7 @@ def plan(
         alone: Whether every piece has a row to itself, for models that cannot keep two apart.
         longest_row: No row has more slots, for models that cannot take more, padding included.
         length_class: The model's; see `build_forest`.
+        name: How an error names a request.
 
     Raises:
         PlanError: A request is longer than the longest of `buckets`, or a bucket than `longest_row`.
@@ -174,7 +176,7 @@ def plan(
     if not len(requests):
         return Plan((), Work(0, 0, 0), forest, ())
     if buckets is not None:
-        _check_longest(forest, max(buckets))
+        _check_longest(forest, max(buckets), name)
         if longest_row is not None and max(buckets) > longest_row:
             raise PlanError(
                 f"--buckets: a row of {max(buckets)} is longer than the model takes ({longest_row} tokens)."
@@ -223,13 +225,13 @@ def _round_up(number: int, multiple: int) -> int:
     return math.ceil(number / multiple) * multiple
 
 
-def _check_longest(forest: Forest, longest: int) -> None:
+def _check_longest(forest: Forest, longest: int, name: Callable[[Request], str]) -> None:
     leaf = int(np.argmax(forest.lengths))
     if forest.lengths[leaf] > longest:
         request = forest.requests[forest.order[leaf]]
         raise PlanError(
-            f"Case {request.case_index}, option {request.option_index} takes {forest.lengths[leaf]} slots, "
-            f"but the longest row of --buckets has {longest}. Add a longer one, or leave --buckets out."
+            f"{name(request)} takes {forest.lengths[leaf]} slots, but the longest row of --buckets has {longest}. "
+            "Add a longer one, or leave --buckets out."
         )
 
 

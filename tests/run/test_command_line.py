@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import commands
@@ -25,6 +26,7 @@ def assert_refused(done, *says):
         ([*COMPLETE, "--modle=x"], "Unknown command line flag 'modle'. Did you mean: model ?"),
         ([*COMPLETE, "--sharing=everything"], "--sharing=everything: value should be one of <tree|case|none>"),
         ([*COMPLETE, "--batch_tokens=0"], "--batch_tokens=0"),
+        ([*COMPLETE, "--batch_tokens=99999999999"], "--batch_tokens=99999999999"),
         ([*COMPLETE, "--limit=few"], "--limit=few"),
         ([*COMPLETE, "--limit=-1"], "--limit=-1"),
         ([*COMPLETE, "model"], "unexpected argument 'model'; every setting is a flag"),
@@ -99,7 +101,8 @@ SETTINGS = {
     "--mesh=data=2,data=4": "--mesh: the axis 'data' is given twice",
     "--mesh=data=-1,fsdp=-1": "--mesh: only one axis may be -1",
     "--buckets=128,many": "--buckets: 'many' is not a whole number; write it as 512,1024",
-    "--buckets=128": "the longest row of --buckets has 128. Add a longer one",
+    "--buckets=128": "slots, but the longest row of --buckets has 128. Add a longer one",
+    "--buckets=128,99999999999": "--buckets: 99999999999 is above 4194304, the most that can be planned for",
     "--max_length=4096": "add --allow_extrapolation",
     "--model=/nowhere/model": "/nowhere/model does not exist",
     "--model=WITHOUT_TOKENIZER": "no tokenizer.json that can be read; put the model's there",
@@ -142,3 +145,9 @@ print(json.dumps(said))
 def test_settings_that_do_not_fit(change, messages):
     message = messages[change]
     assert message.startswith("brb_jax: ") and SETTINGS[change] in message and message.count("\n") <= 1
+
+
+def test_a_case_that_fits_no_row_is_named_as_in_its_file(messages, raw_cases):
+    named = re.match(r"brb_jax: case (\S+), option ([A-D]) takes \d+ slots", messages["--buckets=128"])
+    assert named is not None
+    assert named[2] in {option["label"] for option in raw_cases[named[1]]["options"]}

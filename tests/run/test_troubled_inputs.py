@@ -108,7 +108,8 @@ def test_pitfall_44_an_empty_file(text, models, tmp_path):
 def test_pitfall_44_no_cases_asked_for(models, data, tmp_path, capsys):
     evaluate(RunConfig(model=str(models["llama"]), data=(str(data),), out=str(tmp_path), limit=0))
     assert_nothing_counted(tmp_path)
-    assert "n/a" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "n/a" in printed.out and "0 cases, 0 options: nothing to compute\n" in printed.err
 
 
 def assert_nothing_counted(directory):
