@@ -9,10 +9,17 @@
 # PYTHON     the interpreter of an environment that has brb_jax (default python3)
 set -euo pipefail
 processes=${PROCESSES:-2}
+devices=${DEVICES:-1}
+for given in "PROCESSES=$processes" "DEVICES=$devices"; do
+  [[ $given =~ =[1-9][0-9]*$ ]] || {
+    echo "local_processes.sh: $given is not a whole number of at least 1" >&2
+    exit 1
+  }
+done
 python=${PYTHON:-python3}
 port=${PORT:-$("$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')}
 export JAX_PLATFORMS=cpu
-export XLA_FLAGS="${XLA_FLAGS:-} --xla_force_host_platform_device_count=${DEVICES:-1}"
+export XLA_FLAGS="${XLA_FLAGS:-} --xla_force_host_platform_device_count=$devices"
 
 pids=()
 # If one process fails the others would wait for it: end them all.

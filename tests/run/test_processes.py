@@ -36,6 +36,14 @@ def test_pitfall_45_one_case_on_two_processes(flags, truth, tmp_path):
     assert_scores(read_samples(tmp_path / "out"), dict(list(truth["llama"].items())[:1]))
 
 
+@pytest.mark.parametrize("variable", ["PROCESSES", "DEVICES"])
+@pytest.mark.parametrize("value", ["0", "-1", "two", "2x"])
+def test_how_many_must_be_a_number(variable, value):
+    done = commands.run(LAUNCHER, **{variable: value})
+    says = f"local_processes.sh: {variable}={value} is not a whole number of at least 1\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", says)
+
+
 def start_two(flags, *of_each):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
