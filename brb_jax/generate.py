@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from absl import flags
+from etils import epath
 
 from brb_jax import command_line
 from brb_jax.data.case import TASKS
+from brb_jax.data.writer import OtherContentsError
 from brb_jax.generator.domains import DOMAINS
 from brb_jax.generator.file import write_file
 from brb_jax.generator.length import Target
-from brb_jax.generator.spec import DEFINITIONS, RELEVANT, REVISIONS, FileSpec, SpecError, least_m
+from brb_jax.generator.spec import DEFINITIONS, MAX_M, MAX_QUESTIONS, RELEVANT, REVISIONS, FileSpec, SpecError, least_m
 
 _M, _K, _EDIT_K, _REVISION = 70, 2, 1, "both"
 
@@ -34,10 +36,15 @@ def define_flags() -> None:
     flags.DEFINE_list("tasks", list(TASKS), f"Any of {', '.join(TASKS)}, separated by commas.")
     flags.DEFINE_integer("cases", 50, "Cases in each file.", lower_bound=0)
     flags.DEFINE_integer(
-        "questions_per_context", 1, "How many neighbouring cases of a file share one context.", lower_bound=1
+        "questions_per_context",
+        1,
+        f"How many neighbouring cases of a file share one context, at most {MAX_QUESTIONS}.",
+        lower_bound=1,
     )
     flags.DEFINE_list(
-        "m", None, f"Examples in each context; default {_M}. Several, separated by commas, make a file each."
+        "m",
+        None,
+        f"Examples in each context, at most {MAX_M}; default {_M}. Several, separated by commas, make a file each.",
     )
     flags.DEFINE_list(
         "context_tokens",
@@ -84,6 +91,7 @@ def define_flags() -> None:
         lower_bound=0,
     )
     flags.DEFINE_integer("seed", 0, "Another seed gives other files, the same seed the same bytes.")
+    flags.DEFINE_bool("overwrite", False, "Replace files that are there and hold something else.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,11 +102,13 @@ class GenerateConfig:
         out: The directory.
         files: What each file holds, and the tokens its cases may have; None where `m` says how long they are.
         tokenizer: What counts the tokens; None where nothing does.
+        overwrite: Whether to replace files that are there and hold something else.
     """
 
     out: str
     files: tuple[tuple[FileSpec, int | None], ...]
     tokenizer: str | None
+    overwrite: bool = False
 
 
 def config_from_flags() -> GenerateConfig:
@@ -143,7 +153,7 @@ def config_from_flags() -> GenerateConfig:
         for edit_k in (_numbers("edit_k", _EDIT_K) if task == "MemoryRev" else [None])
         for m, tokens in lengths
     ]
-    return GenerateConfig(given.out, tuple(files), given.tokenizer)
+    return GenerateConfig(given.out, tuple(files), given.tokenizer, given.overwrite)
 
 
 def _each(flag: str, values: Sequence[Any]) -> Sequence[Any]:
@@ -171,20 +181,26 @@ def generate(config: GenerateConfig) -> None:
     """Writes the files and prints a line for each.
 
     Raises:
-        SpecError: A file has too little room for its questions; those before it are written.
+        SpecError, OtherContentsError: A file has too little room for its questions, or is there; those before it are
+            written.
         CheckpointError, TokenizerError: There is no such tokenizer.
     """
     count = None if config.tokenizer is None else _load_counter(config.tokenizer)
-    written: set[str] = set()
+    written: set[epath.Path] = set()
     for spec, tokens in config.files:
         target = None
         if count is not None and tokens is not None:
             target = Target(tokens, Path(config.tokenizer or "").name, count)
-        path = write_file(config.out, spec, target)
+        try:
+            path = write_file(config.out, spec, target, overwrite=config.overwrite)
+        except OtherContentsError as error:
+            if error.path not in written:
+                raise
+            path = error.path
+        if path in written:
+            raise SpecError(f"{path} is asked for twice: {tokens} tokens hold no more examples than fewer tokens do")
         print(f"{path}: {spec.cases} cases", flush=True)
-        if str(path) in written:
-            raise SpecError(f"{path} was written twice: {tokens} tokens hold no more examples than fewer tokens do")
-        written.add(str(path))
+        written.add(path)
 
 
 def _load_counter(path: str) -> Callable[[str], int]:

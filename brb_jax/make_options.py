@@ -41,6 +41,7 @@ def define_flags() -> None:
     """Defines the flags; see `shared_flags` for when."""
     shared_flags.define_data_flags()
     flags.DEFINE_string("out", None, "Required. Directory to write into; created if missing.", required=True)
+    flags.DEFINE_bool("overwrite", False, "Replace files that are there and hold something else.")
     flags.DEFINE_integer("seed", 0, "Another seed gives other options and labels, the same seed the same bytes.")
     flags.DEFINE_enum(
         "on_unmade", "fail", ["fail", "skip"], "Options that cannot be made: write nothing, or leave their cases out."
@@ -67,6 +68,7 @@ class OptionsConfig:
     limit: int | None = None
     only: FileFilter = dataclasses.field(default_factory=FileFilter)
     rules: Rules = dataclasses.field(default_factory=Rules)
+    overwrite: bool = False
     seed: int = 0
     on_unmade: Literal["fail", "skip"] = "fail"
     llm_endpoint: str | None = None
@@ -90,6 +92,7 @@ def config_from_flags() -> OptionsConfig:
         limit=data.limit,
         only=data.only,
         rules=data.rules,
+        overwrite=FLAGS.overwrite,
         seed=FLAGS.seed,
         on_unmade=FLAGS.on_unmade,
         llm_endpoint=FLAGS.llm_endpoint,
@@ -205,7 +208,8 @@ def _write(file: QuestionFile, made: Sequence[MadeOptions], config: OptionsConfi
         return f"{file.source.shown}: none of {len(made)} cases is complete, not written"
     ways = Counter((kind, way) for options in made if not options.missing for kind, way in options.made_by.items())
     settings = {"seed": config.seed, "llm_model": config.llm_model}
-    path = write_cases(config.out, file.name, cases, {**file.metadata, "make_options": settings})
+    metadata = {**file.metadata, "make_options": settings}
+    path = write_cases(config.out, file.name, cases, metadata, overwrite=config.overwrite)
     told = ", ".join(f"{count} {kind} by {way}" for (kind, way), count in ways.items())
     return f"{path}: {len(cases)} of {len(made)} cases" + (f"; {told}" if told else "")
 

@@ -23,7 +23,7 @@ if [ ! -d "quickstart/$model" ]; then
   "$python" -m brb_jax.convert --source="quickstart/$model.gguf" --out="quickstart/$model"
 fi
 if [ ! -e quickstart/data/complete ]; then
-  "$python" -m brb_jax.generate --out=quickstart/data --domains=words,digits --cases=6
+  "$python" -m brb_jax.generate --out=quickstart/data --domains=words,digits --cases=6 --overwrite
   touch quickstart/data/complete
 fi
 "$python" -m brb_jax.main --flagfile=configs/quickstart.flags --model="quickstart/$model" --out="quickstart/runs/$model" "$@"

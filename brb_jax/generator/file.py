@@ -23,7 +23,9 @@ _QUESTION_ATTEMPTS = 60
 _CONTEXT_ATTEMPTS = 200
 
 
-def write_file(directory: epath.PathLike, spec: FileSpec, target: Target | None = None) -> epath.Path:
+def write_file(
+    directory: epath.PathLike, spec: FileSpec, target: Target | None = None, *, overwrite: bool = False
+) -> epath.Path:
     """Generates a file and writes it into `directory`, whole or not at all; one context is in memory at a time.
 
     Args:
@@ -31,20 +33,22 @@ def write_file(directory: epath.PathLike, spec: FileSpec, target: Target | None 
         spec: What the file shall hold.
         target: Instead of `spec.m`: contexts hold as many examples, the same number in all, as keep every case
             within it.
+        overwrite: As for `write_cases`.
 
     Returns:
         The file written.
 
     Raises:
         SpecError: As in `generate_cases`; or the target is too small.
+        OtherContentsError: As in `write_cases`.
     """
     if target is None:
-        return write_cases(directory, spec.file_name, generate_cases(spec), spec.metadata)
+        return write_cases(directory, spec.file_name, generate_cases(spec), spec.metadata, overwrite=overwrite)
     spec = fit(spec, target)
     while True:
         try:
             metadata = {**spec.metadata, **target.metadata}
-            return write_cases(directory, spec.file_name, generate_cases(spec, target), metadata)
+            return write_cases(directory, spec.file_name, generate_cases(spec, target), metadata, overwrite=overwrite)
         except TooLong as too_long:
             spec = shorten(spec, target, too_long.tokens)
 

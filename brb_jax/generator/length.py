@@ -10,7 +10,7 @@ from typing import Any
 from brb_jax.generator.context import draw_context
 from brb_jax.generator.draws import Draws
 from brb_jax.generator.lines import render_context
-from brb_jax.generator.spec import FileSpec, SpecError
+from brb_jax.generator.spec import MAX_M, FileSpec, SpecError
 
 _PROBED = 32  # Contexts; names of other lengths make up most of the difference between contexts.
 _MORE = 256  # Examples that a longer probe has more than a short one.
@@ -48,7 +48,8 @@ def fit(spec: FileSpec, target: Target) -> FileSpec:
     """The spec with about as many examples as the target holds, whatever number `spec` has.
 
     Raises:
-        SpecError: The target does not hold the fewest examples that the other knobs need.
+        SpecError: The target does not hold the fewest examples that the other knobs need, or holds more than a
+            context may have.
     """
     least = dataclasses.replace(spec, m=spec.least_m)
     room = math.inf
@@ -58,7 +59,13 @@ def fit(spec: FileSpec, target: Target) -> FileSpec:
         room = min(room, (target.tokens - few) / ((many - few) / _MORE) - 1)
     if room < 0:
         raise _too_small(spec, target)
-    return dataclasses.replace(spec, m=max(least.m, math.floor((least.m + room) * (1 - _MARGIN))))
+    m = max(least.m, math.floor((least.m + room) * (1 - _MARGIN)))
+    if m > MAX_M:
+        raise SpecError(
+            f"{spec.domain}, {spec.task}: {target.tokens} tokens would hold some {m} examples, and a context has at "
+            f"most {MAX_M}; lower context_tokens"
+        )
+    return dataclasses.replace(spec, m=m)
 
 
 def shorten(spec: FileSpec, target: Target, tokens: int) -> FileSpec:

@@ -14,6 +14,8 @@ RELEVANT = ("spread", "early", "late")
 REVISIONS = ("examples", "statement", "both")
 
 MAX_K = 5  # A certificate tries every order of K operators.
+MAX_M = 100_000  # A context of some five million tokens.
+MAX_QUESTIONS = 1_000  # About one context, each by itself drawn and certified.
 
 
 class SpecError(ValueError):
@@ -79,7 +81,7 @@ class FileSpec:
             if (value is not None) != (task == self.task):
                 raise SpecError(f"{knob} is for {task}, and {task} needs it; got {self.task} with {knob}={value}")
         self._check_range("cases", self.cases, 0, None)
-        self._check_range("questions_per_context", self.questions_per_context, 1, None)
+        self._check_range("questions_per_context", self.questions_per_context, 1, MAX_QUESTIONS)
         self._check_range("distance", self.distance, 0, None)
         # A revised operator takes a rule that no name of the context has.
         library = len(DOMAINS[self.domain].operators)
@@ -100,7 +102,7 @@ class FileSpec:
                     )
             if self.definitions == "text" and self.task == "MemoryRet":
                 raise SpecError(f"{self.task}: definitions=text leaves no operator to show; raise operators")
-        self._check_range("m", self.m, self.least_m, None)
+        self._check_range("m", self.m, self.least_m, MAX_M)
 
     def _check_range(self, knob: str, value: int, least: int, most: int | None):
         if value < least or (most is not None and value > most):

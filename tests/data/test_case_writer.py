@@ -58,12 +58,22 @@ def test_ids_stay_what_they_are(tmp_path, own_id):
 
 def test_file_appears_whole_or_not_at_all(tmp_path):
     write_cases(tmp_path / "new" / "folder", NAME, [case()], {})
-    path = write_cases(tmp_path / "new" / "folder", NAME, [case("2")], {})
+    path = write_cases(tmp_path / "new" / "folder", NAME, [case("2")], {}, overwrite=True)
     assert [entry.name for entry in path.parent.iterdir()] == [NAME.format()]
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_cases(tmp_path / "new" / "folder", NAME, [case("3", metadata={"x": float("nan")})], {})
     assert [entry.name for entry in path.parent.iterdir()] == [NAME.format()]
     assert read_cases([path]).cases == (case("2"),)
+
+
+def test_a_file_that_holds_something_else_is_replaced_only_on_request(tmp_path):
+    path = write_cases(tmp_path, NAME, [case("1")], {})
+    assert write_cases(tmp_path, NAME, [case("1")], {}) == path  # The same bytes.
+    for other in ("2", "10"):  # Of the same length, and of another.
+        with pytest.raises(FileExistsError, match=f"^{path} exists and holds something else; pass --overwrite"):
+            write_cases(tmp_path, NAME, [case(other)], {})
+        assert [entry.name for entry in tmp_path.iterdir()] == [NAME.format()]
+        assert read_cases([path]).cases == (case("1"),)
 
 
 def test_cases_are_written_as_they_come(tmp_path):

@@ -31,7 +31,11 @@ def test_writes_a_file_for_each_domain_and_task(tmp_path):
     first = {name: (out / name).read_bytes() for name in names}
     generate(f"--out={out}", "--tasks=MemoryRet", *small)
     assert (out / names[0]).read_bytes() == first[names[0]]
-    generate(f"--out={out}", "--tasks=MemoryRet", "--seed=1", *small)
+    refused = generate(f"--out={out}", "--domains=words", "--tasks=MemoryRet", "--seed=1", *small)
+    says = f"generate: {out / names[0]} exists and holds something else; pass --overwrite to replace it\n"
+    assert (refused.returncode, refused.stderr) == (1, says)
+    assert (out / names[0]).read_bytes() == first[names[0]]
+    generate(f"--out={out}", "--domains=words", "--tasks=MemoryRet", "--seed=1", "--overwrite", *small)
     assert (out / names[0]).read_bytes() != first[names[0]]
 
 
@@ -57,7 +61,7 @@ def test_writes_a_file_for_each_domain_and_task(tmp_path):
         (["--context_tokens=4096", "--tokenizer=no.gguf"], "generate: "),
         (["--relevant=middle"], "flag --relevant=middle"),
         (["--definitions=none"], "flag --definitions=none"),
-        (["--distance=70"], "generate: MemoryRet with operators=5: m must be at least 75, got 70"),
+        (["--distance=70"], "generate: MemoryRet with operators=5: m must be between 75 and 100000, got 70"),
         (["--operators=1", "--tasks=MemoryRet", "--distance=7"], "generate: MemoryRet: distance=7 needs operators"),
         (["--revision=maybe"], "flag --revision=maybe"),
         (["words"], "generate: unexpected argument 'words'"),

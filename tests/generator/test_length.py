@@ -42,6 +42,12 @@ def test_every_case_is_within_the_target_and_the_longest_near_it(tmp_path, spec)
     assert (told["context_tokens"], told["tokenizer"], told["m"]) == (6000, "characters", cases[0].m)
 
 
+def test_a_target_beyond_any_context_is_refused_before_a_case_is_drawn(tmp_path):
+    with pytest.raises(SpecError, match=r"99999999999 tokens would hold some \d+ examples, and a context has at most"):
+        write_file(tmp_path, FileSpec("digits", "MemoryRet", cases=1), Target(99_999_999_999, "characters", len))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_contexts_are_those_of_the_same_m(tmp_path):
     spec = FileSpec("grids", "MemoryRet", cases=3)
     aimed = read_cases([write_file(tmp_path, spec, CHARACTERS)]).cases

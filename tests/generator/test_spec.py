@@ -29,7 +29,7 @@ def test_file_names():
         ({"definitions": "none"}, "unknown definitions 'none'; definitions are examples, text, both"),
         ({"relevant": "middle"}, "unknown relevant 'middle'"),
         ({"distance": -1}, "distance must be at least 0, got -1"),
-        ({"distance": 66}, "m must be at least 71, got 70"),
+        ({"distance": 66}, "m must be between 71 and 100000, got 70"),
         (
             {"operators": 1, "relevant": "late"},
             "relevant=late needs operators that are not asked about; raise operators",
@@ -42,10 +42,12 @@ def test_file_names():
         ({"operators": 0}, "operators must be between 1 and 17, got 0"),
         ({"operators": 18}, "operators must be between 1 and 17, got 18"),
         ({"task": "MemoryRev", "edit_k": 2, "operators": 16}, "operators must be between 1 and 15, got 16"),
-        ({"m": 4}, "m must be at least 5, got 4"),
-        ({"task": "MemoryCom", "k": 2, "m": 9}, "m must be at least 10, got 9"),
+        ({"m": 4}, "m must be between 5 and 100000, got 4"),
+        ({"task": "MemoryCom", "k": 2, "m": 9}, "m must be between 10 and 100000, got 9"),
         ({"cases": -1}, "cases must be at least 0, got -1"),
-        ({"questions_per_context": 0}, "questions_per_context must be at least 1, got 0"),
+        ({"questions_per_context": 1001}, "questions_per_context must be between 1 and 1000, got 1001"),
+        ({"m": 100_001}, "m must be between 5 and 100000, got 100001"),
+        ({"questions_per_context": 0}, "questions_per_context must be between 1 and 1000, got 0"),
     ],
 )
 def test_contradictions(knobs, says):
