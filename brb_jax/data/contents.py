@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+
+from etils import epath
 
 from brb_jax.data import strict_json
 from brb_jax.data.document import Document, DocumentError, read_document
@@ -84,7 +87,7 @@ def read_contents(
         return Fault(source.shown, None, None, problem, remedy)
 
     try:
-        data = source.path.read_bytes()
+        data = _read(source.path)
     except OSError as error:
         unreadable = fault(f"cannot be read: {error}", "check the path and its permissions")
         return Contents(source, {}, (), (unreadable,))
@@ -112,6 +115,14 @@ def read_contents(
             items[item.case_id] = item if shared is item.context else dataclasses.replace(item, context=shared)
         faults += [Fault(source.shown, place, own_id, problem, remedy) for problem, remedy in problems]
     return Contents(source, document.head.get("metadata", {}), tuple(items.values()), tuple(faults))
+
+
+def _read(path: epath.Path) -> bytes:
+    """The bytes of a file. From a pipe or a device they may never come, or never end."""
+    local = Path(path)  # Of what is in a bucket there is none, and it is a file; epath takes a pipe for one as well.
+    if local.exists() and not (local.is_file() or local.is_dir()):
+        raise OSError("it is a pipe or a device, not a file")
+    return path.read_bytes()
 
 
 def check_settings(on_bad_case: str, limit: int | None) -> None:

@@ -9,14 +9,29 @@ from typing import Any
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-# A variable that a case lacks is an error, not an empty text; nothing is escaped, and no line break is dropped.
-_ENVIRONMENT = ImmutableSandboxedEnvironment(
-    undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True
-)
-
 
 class TemplateError(ValueError):
     """A template that cannot be parsed, or not be filled in."""
+
+
+def _printed(value: Any) -> Any:
+    """What a template prints, if it is the same in every process: others print as their address in memory."""
+    if not isinstance(value, str | int | float | list | tuple | dict | None | jinja2.Undefined):
+        raise TemplateError(f"it prints a {type(value).__name__}, which is no text (is `| join` missing?)")
+    return value
+
+
+def _environment() -> jinja2.Environment:
+    # A variable that a case lacks is an error, not an empty text; nothing is escaped, and no line break is dropped.
+    environment = ImmutableSandboxedEnvironment(
+        undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True, finalize=_printed
+    )
+    # What draws at random: a case has to read the same in every process and every run.
+    del environment.filters["random"], environment.globals["lipsum"]
+    return environment
+
+
+_ENVIRONMENT = _environment()
 
 
 def check(template: str) -> None:

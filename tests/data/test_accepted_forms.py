@@ -9,7 +9,7 @@ import pytest
 from brb_jax.data.case import Case, Option
 from brb_jax.data.fault import DataError
 from brb_jax.data.reader import read_cases
-from brb_jax.data.rules import Rules
+from brb_jax.data.rules import Rules, RulesError
 
 FORMS = Path(__file__).parent / "forms"
 CONTEXT = "zorav: amber kite -> kite amber\nmiqel: fern dusk -> fern\n"
@@ -168,6 +168,23 @@ def test_templates_do_not_see_what_gives_the_answer_away(hidden):
 )
 def test_templates_run_in_a_sandbox(template):
     with pytest.raises(DataError, match=r"unsafe|undefined"):
+        read_cases([FORMS / "canonical"], rules=Rules(prompt_template=template))
+
+
+@pytest.mark.parametrize(
+    ("template", "says"),
+    [
+        ("{{ query | random }}", "--prompt_template: .* is no template: No filter named 'random'"),
+        ("{{ query }}{{ lipsum(1) }}", "'lipsum' is undefined"),
+        ("{{ query }}{{ now() }}", "'now' is undefined"),
+        # These would print as their address in memory.
+        ("{{ query }}{{ query | map('upper') }}", "it prints a generator, which is no text"),
+        ("{{ query }}{{ query.upper }}", "it prints a builtin_function_or_method, which is no text"),
+        ("{{ query }}{{ cycler('a') }}", "it prints a Cycler, which is no text"),
+    ],
+)
+def test_templates_give_the_same_text_in_every_run(template, says):
+    with pytest.raises((RulesError, DataError), match=says):
         read_cases([FORMS / "canonical"], rules=Rules(prompt_template=template))
 
 

@@ -3,13 +3,14 @@
 import copy
 import hashlib
 import json
+import os
 
 import pytest
 
 from brb_jax.data.case import Case, Option
 from brb_jax.data.fault import DataError
 from brb_jax.data.filename import FileName
-from brb_jax.data.reader import read_cases
+from brb_jax.data.reader import read_cases, survey_files
 
 NAME = "words_MemoryRet_M2_que_ans.json"
 
@@ -238,6 +239,15 @@ def test_nothing_to_read(tmp_path):
     assert "no files were named" in faults_of([])[0].problem
     (tmp_path / NAME).mkdir()
     assert "cannot be read" in faults_of([tmp_path])[0].problem
+
+
+def test_a_pipe_or_a_device_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / NAME)
+    (tmp_path / "words_MemoryRet_M3_que_ans.json").symlink_to("/dev/zero")
+    (tmp_path / "words_MemoryRet_M4_que_ans.json").symlink_to(tmp_path / "nowhere")
+    faults = survey_files([tmp_path]).faults
+    assert [fault.problem for fault in faults[:2]] == ["cannot be read: it is a pipe or a device, not a file"] * 2
+    assert faults[2].problem.startswith("cannot be read: [Errno 2] No such file or directory")
 
 
 def test_name_against_the_convention(tmp_path):
