@@ -31,6 +31,8 @@ def scoring_fingerprint(
     return {
         "model": checkpoint.fingerprint,
         "tokenizer": tokenizer.fingerprint,
+        # In the tokenizer's fingerprint too; by itself, so that a run that is not gone on with can name the flag.
+        "bos": [tokenizer.backend.id_to_token(i) for i in tokenizer.prefix_ids],
         "dataset": dataset.fingerprint,
         "rules": dataclasses.asdict(config.rules),
         **{

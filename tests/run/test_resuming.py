@@ -118,7 +118,7 @@ def finished(models, data, tmp_path_factory):
         ({"dtype": "bfloat16"}, "param_dtype"),
         ({"activation_dtype": "bfloat16"}, "activation_dtype"),
         ({"limit": 3}, "limit"),
-        ({"bos": "always"}, "tokenizer"),
+        ({"bos": "always"}, "bos"),
     ],
     ids=str,
 )
