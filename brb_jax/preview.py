@@ -42,9 +42,10 @@ def overview_from_flags() -> Overview:
     """Reads what the flags say.
 
     Raises:
-        CheckpointError, EncodingError, FilterError, NoSuchCaseError, OSError, RulesError, RunError, TokenizerError: A
-            flag cannot be followed. Faults of files do not raise.
+        BaselineError, CheckpointError, EncodingError, FilterError, NoSuchCaseError, OSError, RulesError, RunError,
+            TokenizerError: A flag cannot be followed. Faults of files do not raise.
     """
+    from brb_jax import baselines
     from brb_jax.checkpoints import open_checkpoint
     from brb_jax.data.reader import survey_files
     from brb_jax.models.own_model import names_own_model
@@ -56,7 +57,11 @@ def overview_from_flags() -> Overview:
     if FLAGS.model and FLAGS.tokenizer:
         raise RunError("--model and --tokenizer each name a tokenizer: leave one out")
     survey = survey_files(data.data, only=data.only, rules=data.rules)
-    encode = tokenizer = None
+    encode = tokenizer = model = None
+    if FLAGS.model and baselines.named(FLAGS.model):
+        raise RunError(
+            f"--model={FLAGS.model}: a baseline reads text and has no tokenizer; leave --model out, or give --tokenizer"
+        )
     if FLAGS.model and names_own_model(FLAGS.model):
         raise RunError(
             f"--model={FLAGS.model}: a model of your own is not run here; name its tokenizer with --tokenizer, and its "
@@ -90,6 +95,7 @@ def overview_from_flags() -> Overview:
         tokenizer,
         source=FLAGS.model or FLAGS.tokenizer,
         option_delimiter=text.option_delimiter,
+        length_class=(lambda length: 0) if model is None else model.length_class,
         limit=data.limit,
         case_id=FLAGS.case,
     )
@@ -102,6 +108,7 @@ def main() -> int:
         The exit status: 1 if there is a fault.
     """
     # Imported here, so that --help need not wait for transformers.
+    from brb_jax.baselines import BaselineError
     from brb_jax.checkpoints import CheckpointError
     from brb_jax.data.files import FilterError
     from brb_jax.data.rules import RulesError
@@ -113,6 +120,7 @@ def main() -> int:
     try:
         overview = overview_from_flags()
     except (
+        BaselineError,
         CheckpointError,
         EncodingError,
         FilterError,

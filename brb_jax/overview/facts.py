@@ -63,12 +63,17 @@ class Facts:
         return dataclasses.asdict(self)
 
 
-def describe(cases: Sequence[Case], tokenized: Sequence[TokenizedCase] | None) -> Facts:
+def describe(
+    cases: Sequence[Case],
+    tokenized: Sequence[TokenizedCase] | None,
+    length_class: Callable[[int], int] = lambda length: 0,
+) -> Facts:
     """Facts about cases.
 
     Args:
         cases: Sound ones.
         tokenized: The same cases as token ids; None without a tokenizer.
+        length_class: The model's; see `build_forest`.
     """
     types = list(dict.fromkeys(type_ for case in cases for type_ in _types(case)))
     labels = sorted({option.label for case in cases for option in case.options})
@@ -84,7 +89,7 @@ def describe(cases: Sequence[Case], tokenized: Sequence[TokenizedCase] | None) -
         context_characters=_lengths([len(case.context) + len(case.query) for case in cases]),
         context_bytes=_lengths([in_bytes[case.context] + len(case.query.encode()) for case in cases]),
         overlong=None if tokenized is None else sum(case.status == "overlong" for case in tokenized),
-        sharing=None if tokenized is None else _sharing(tokenized),
+        sharing=None if tokenized is None else _sharing(tokenized, length_class),
         boundary_rules_differ=None if tokenized is None else sum(case.boundary_differs for case in tokenized),
         special_token_text=None if tokenized is None else sum(case.special_text for case in tokenized),
     )
@@ -130,6 +135,6 @@ def _lengths(lengths: Sequence[int]) -> Lengths | None:
     return Lengths(min(lengths), statistics.median(lengths), max(lengths)) if lengths else None
 
 
-def _sharing(tokenized: Sequence[TokenizedCase]) -> Work:
+def _sharing(tokenized: Sequence[TokenizedCase], length_class: Callable[[int], int]) -> Work:
     requests = [request for case in tokenized for request in case.requests]
-    return plan(requests, batch_tokens=_BATCH_TOKENS).work
+    return plan(requests, batch_tokens=_BATCH_TOKENS, length_class=length_class).work

@@ -89,6 +89,7 @@ def survey_overview(
     *,
     source: str | None,
     option_delimiter: str,
+    length_class: Callable[[int], int],
     limit: int | None,
     case_id: str | None,
 ) -> Overview:
@@ -100,6 +101,7 @@ def survey_overview(
         tokenizer: What `encode` uses.
         source: Where that is from.
         option_delimiter: What `encode` uses.
+        length_class: The model's; see `build_forest`.
         limit: Take the first so many sound cases only.
         case_id: The case to show; by default the first.
 
@@ -112,7 +114,7 @@ def survey_overview(
     files, start = [], 0
     for file in survey.files:
         end = min(start + len(file.items), len(cases))
-        facts = describe(cases[start:end], None if tokenized is None else tokenized[start:end])
+        facts = describe(cases[start:end], None if tokenized is None else tokenized[start:end], length_class)
         files.append(FileOverview(file.source.exact, file.source.name, facts, file.faults))
         start = end
     shown = None
@@ -127,7 +129,7 @@ def survey_overview(
         source=source,
         tokenizer=None if tokenizer is None else tokenizer.describe(),
         files=tuple(files),
-        total=describe(cases, tokenized),
+        total=describe(cases, tokenized, length_class),
         case=shown,
         faults=survey.faults,
     )

@@ -59,6 +59,10 @@ def test_facts_with_a_tokenizer(tmp_path):
     # Distinct: a b c, then of case 1 `a b` (abc), `d` (de), `f` (fg); of case 2 `d`, which is that of `de`, `b`, `c`.
     assert facts.sharing is not None
     assert (facts.sharing.option_tokens, facts.sharing.tree_tokens) == (27, 3 + 2 + 1 + 1 + 2)
+    # A model that reads inputs of 5 in another way than those of 4 shares nothing between them: `a b c a b` and
+    # `a b c d b`, `a b c d c` cost 5 + 2 + 1, `a b c d`, `a b c f` and (case 2) `a b c d` 4 + 1 + 0.
+    by_length = describe(cases, tokenized, lambda length: int(length > 4)).sharing
+    assert by_length is not None and by_length.tree_tokens == 5 + 2 + 1 + 4 + 1
     short = encode_cases(cases, tokenizer, option_delimiter="", max_length=4, vocab_size=tokenizer.size)
     assert describe(cases, short).overlong == 2
 

@@ -132,6 +132,8 @@ def test_a_tokenizer_of_its_own(data, tmp_path):
         (("--data=x", "--tokenizer=/nowhere", "--model=/nowhere"), "--model and --tokenizer each name a tokenizer"),
         (("--data=x", "--tokenizer=/nowhere"), "/nowhere: no tokenizer.json that can be read"),
         (("--data=x", "--model=/nowhere"), "/nowhere does not exist"),
+        (("--data=x", "--model=baseline:solver"), "--model=baseline:solver: a baseline reads text"),
+        (("--data=x", "--model=baseline:saver"), "--model=baseline:saver: there is no such baseline"),
         (("--data=x", "--tasks=Memory"), "--tasks: there is no task 'Memory'"),
         (("--data=x", "--k=two"), "--k: 'two' is neither a whole number nor 'none'"),
         (("--data=x", "--field_map=contxt=a"), "--field_map: there is no field 'contxt'"),
