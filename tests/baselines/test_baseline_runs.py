@@ -240,3 +240,22 @@ assert not xla_bridge._backends
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1].startswith("written: ")
+
+
+def test_files_are_utf_8_in_a_locale_of_ascii(tmp_path):
+    options = [{"label": label, "text": text} for label, text in (("A", "три один"), ("B", "два один"), ("C", "七 七"))]
+    types = ["correct", "retrieval_similar", "random_wrong"]
+    case = {"id": "№1", "context": "один два -> два один\n", "query": "один три ->", "options": options, "types": types}
+    text = json.dumps([{**case, "answer": "A"}], ensure_ascii=False)
+    (tmp_path / "numerals_MemoryRet_M1_que_ans.json").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "brb_jax.main", "--model=baseline:nearest", f"--data={tmp_path}"]
+    done = subprocess.run(
+        [*command, f"--out={tmp_path / 'out'}"],
+        capture_output=True,
+        env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        cwd=ROOT,
+    )
+    assert done.returncode == 0 and b"Accuracy by task" in done.stdout, done.stderr
+    sample = read_json((tmp_path / "out/samples.jsonl").read_bytes().decode("utf-8"))
+    assert (sample["case_id"], sample["options"][0]["text"]) == ("numerals_MemoryRet_M1/№1", "три один")
+    assert "·" in (tmp_path / "out/report.html").read_bytes().decode("utf-8")
