@@ -38,8 +38,8 @@ def partition_spec(
     Raises:
         ValueError: A logical axis is not in the table, or there are not as many names as axes.
 
-    >>> partition_spec((64, 3, 16), ("embed", "kv_heads", "head_dim"), {"data": 1, "fsdp": 4, "tensor": 2})
-    PartitionSpec("fsdp", None, None)
+    >>> tuple(partition_spec((64, 3, 16), ("embed", "kv_heads", "head_dim"), {"data": 1, "fsdp": 4, "tensor": 2}))
+    ('fsdp', None, None)
     """
     if len(shape) != len(logical_axes):
         raise ValueError(f"{len(logical_axes)} logical axes {tuple(logical_axes)} for shape {tuple(shape)}")

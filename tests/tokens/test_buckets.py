@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import doctest
 import itertools
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brb_jax.tokens import buckets
 from brb_jax.tokens.buckets import choose_buckets, piece_costs, row_cost, row_lengths
-
-
-def test_the_examples_in_the_docstrings():
-    assert doctest.testmod(buckets).failed == 0
 
 
 @given(st.integers(1, 2_000_000), st.integers(1, 2_000_000))
