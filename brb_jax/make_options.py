@@ -114,6 +114,7 @@ def write_options(config: OptionsConfig) -> list[str]:
 
     Raises:
         DataError, OptionsError, OSError: Nothing was written; the LLM's replies are kept for another try.
+        OtherContentsError: A file is there and not to be replaced; those before it are written.
     """
     read = read_questions(
         config.data, on_bad_case=config.on_bad_case, limit=config.limit, only=config.only, rules=config.rules

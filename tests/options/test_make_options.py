@@ -88,6 +88,17 @@ def test_generated_questions_get_exact_options_back(generated, tmp_path):
         assert metadata["make_options"] == {"seed": 0, "llm_model": None} and metadata["generator"]
 
 
+def test_files_of_another_seed_are_replaced_only_on_request(generated, tmp_path):
+    without_options(generated, tmp_path / "questions")
+    write_options(config(tmp_path / "questions", tmp_path / "out"))
+    first = contents(tmp_path / "out")
+    with pytest.raises(OSError, match=f"^{tmp_path / 'out'}/.* exists and holds something else; pass --overwrite"):
+        write_options(config(tmp_path / "questions", tmp_path / "out", seed=1))
+    assert contents(tmp_path / "out") == first
+    write_options(config(tmp_path / "questions", tmp_path / "out", seed=1, overwrite=True))
+    assert all(content != first[name] for name, content in contents(tmp_path / "out").items())
+
+
 def test_equal_flags_make_equal_bytes(generated, tmp_path):
     without_options(generated, tmp_path / "questions")
     for name, settings in (("one", {}), ("two", {"llm_concurrency": 1}), ("other", {"seed": 1})):
