@@ -1,8 +1,8 @@
 """The decoder: one Flax NNX model that a `DecoderConfig` turns into any supported family.
 
-Layers are stacked on a leading axis and scanned. What differs by layer (window, rotary table) is looked up by the
-layer's kind inside the scan. The residual stream, norms, rotary phases and softmax are float32, and so are the results
-of matrix products; their operands have the dtype that `products` says.
+Consecutive layers with the same parameters are stacked on a leading axis and scanned. What else differs by layer
+(window, rotary table) is looked up by the layer's kind inside the scan. The residual stream, norms, rotary phases and
+softmax are float32, and so are the results of matrix products; their operands have the dtype that `products` says.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from jaxtyping import Array, Float, Int
 
 from brb_jax.models import rotary
 from brb_jax.models.attention import NO_WINDOW, BlockPairs, block_pairs, block_size, tree_attention, tree_lengths
-from brb_jax.models.config import DecoderConfig
+from brb_jax.models.config import DecoderConfig, Stack
+from brb_jax.models.experts import ExpertsMLP
+from brb_jax.models.latent_attention import LatentAttention
 from brb_jax.models.layers import MLP, Linear, RMSNorm, norm, parameter
 from brb_jax.models.partitioning import constrain
 from brb_jax.models.products import DEFAULT_PRODUCTS, Products, multiplying, operand, precision
@@ -69,6 +71,9 @@ class Attention(nnx.Module):
         self.value = Linear(kv_shape, kv_axes, **options)
         options["bias"] = c.attention_bias is True
         self.out = Linear((c.num_heads, c.head_dim, c.d_model), ("heads", "head_dim", "embed"), num_inputs=2, **options)
+        if c.attention_sinks:
+            init = jax.nn.initializers.normal(1.0)
+            self.sinks = parameter(init(rngs.params(), (c.num_heads,), dtype), ("heads",))
         if c.qk_norm:
             first = 0 if c.qk_norm == "joint" else 1
             shape, axes = (c.num_heads, c.head_dim), ("heads", "head_dim")
@@ -97,6 +102,7 @@ class Attention(nnx.Module):
                 view.pairs,
                 window=view.window,
                 softcap=self.config.attention_softcap,
+                sinks_N=self.sinks[...] if self.config.attention_sinks else None,
                 precision=precision(dtype),
             )
         )
@@ -105,10 +111,15 @@ class Attention(nnx.Module):
 class DecoderLayer(nnx.Module):
     """Attention and MLP around the residual stream, with norms before them, behind them, or both."""
 
-    def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
+    def __init__(self, config: DecoderConfig, experts: bool, *, dtype: jnp.dtype, rngs: nnx.Rngs):
         self.config = config
-        self.attention = Attention(config, dtype=dtype, rngs=rngs)
-        self.mlp = MLP(config, dtype=dtype, rngs=rngs)
+        attention = Attention if config.latent is None else LatentAttention
+        self.attention = attention(config, dtype=dtype, rngs=rngs)
+        self.mlp: ExpertsMLP | MLP
+        if experts:
+            self.mlp = ExpertsMLP(config, dtype=dtype, rngs=rngs)
+        else:
+            self.mlp = MLP(config, config.d_mlp, dtype=dtype, rngs=rngs)
         if config.pre_norms:
             self.attention_norm, self.mlp_norm = (norm(config, dtype=dtype, rngs=rngs) for _ in range(2))
         if config.post_norms:
@@ -139,6 +150,17 @@ class Embedder(nnx.Module):
         self.table = parameter(table, (logical_axis, "embed"))
 
 
+def _stacked_layers(config: DecoderConfig, stack: Stack, *, dtype: jnp.dtype, rngs: nnx.Rngs) -> DecoderLayer:
+    """The layers of a stack as one, whose parameters have a leading axis."""
+
+    @nnx.split_rngs(splits=len(stack.layers))
+    @nnx.vmap(in_axes=0, out_axes=0, transform_metadata={nnx.PARTITION_NAME: "layers"})
+    def stacked(rngs: nnx.Rngs) -> DecoderLayer:
+        return DecoderLayer(config, stack.experts, dtype=dtype, rngs=rngs)
+
+    return stacked(rngs)
+
+
 class Decoder(nnx.Module):
     """Tokens in a tree ─► hidden states ─► logits at the positions asked for."""
 
@@ -164,12 +186,8 @@ class Decoder(nnx.Module):
         if config.learned_positions:
             self.position_embedder = Embedder(config.max_positions, "positions", config, dtype=dtype, rngs=rngs)
 
-        @nnx.split_rngs(splits=config.num_layers)
-        @nnx.vmap(in_axes=0, out_axes=0, transform_metadata={nnx.PARTITION_NAME: "layers"})
-        def stacked_layers(rngs: nnx.Rngs) -> DecoderLayer:
-            return DecoderLayer(config, dtype=dtype, rngs=rngs)
-
-        self.layers = stacked_layers(rngs)
+        for stack in config.stacks:
+            setattr(self, stack.name, _stacked_layers(config, stack, dtype=dtype, rngs=rngs))
         self.final_norm = norm(config, dtype=dtype, rngs=rngs)
         if not config.tie_embeddings:
             self.unembedding = Linear((config.d_model, config.vocab_size), ("embed", "vocab"), dtype=dtype, rngs=rngs)
@@ -200,16 +218,20 @@ class Decoder(nnx.Module):
             x_BTD += jnp.take(table_PD, positions_BT, axis=0).astype(jnp.float32)
         x_BTD = constrain(x_BTD, "batch", None, None)
         views = layer_views(self.config, positions_BT, subtree_end_BT)
-        graph, stacked = nnx.split(self.layers)
+        for stack in self.config.stacks:
+            x_BTD = self._through(stack, x_BTD, views)
+        return self.final_norm(x_BTD)
+
+    def _through(self, stack: Stack, x_BTD: Float[Array, "B T D"], views: LayerView) -> Float[Array, "B T D"]:
+        graph, stacked = nnx.split(getattr(self, stack.name))
 
         def apply_layer(x_BTD, scanned):
             parameters, kind = scanned
             view = jax.tree.map(lambda leaf: leaf[kind], views)
             return nnx.merge(graph, parameters)(x_BTD, view), None
 
-        pattern = jnp.asarray(self.config.layer_pattern, jnp.int32)
-        x_BTD, _ = jax.lax.scan(apply_layer, x_BTD, (stacked, pattern))
-        return self.final_norm(x_BTD)
+        pattern = jnp.asarray([self.config.layer_pattern[layer] for layer in stack.layers], jnp.int32)
+        return jax.lax.scan(apply_layer, x_BTD, (stacked, pattern))[0]
 
     def logits(self, hidden_BSD: Float[Array, "B S D"]) -> Float[Array, "B S V"]:
         """Float32 logits of normed hidden states. Give it only the positions that are scored."""

@@ -33,7 +33,7 @@ class Linear(nnx.Module):
     def __init__(
         self,
         shape: Sequence[int],
-        logical_axes: Sequence[str],
+        logical_axes: Sequence[str | None],
         *,
         num_inputs: int = 1,
         bias: bool = False,
@@ -64,7 +64,7 @@ class RMSNorm(nnx.Module):
     def __init__(
         self,
         shape: Sequence[int],
-        logical_axes: Sequence[str],
+        logical_axes: Sequence[str | None],
         config: DecoderConfig,
         *,
         dtype: jnp.dtype,
@@ -106,13 +106,13 @@ def norm(config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs) -> RMSNorm 
 class MLP(nnx.Module):
     """down(activation(gate(x)) · up(x)), or down(activation(up(x))) without a gate."""
 
-    def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
+    def __init__(self, config: DecoderConfig, width: int, *, dtype: jnp.dtype, rngs: nnx.Rngs):
         self.activation, self.gated = config.activation, config.gated_mlp
         options: dict[str, Any] = {"bias": config.mlp_bias, "dtype": dtype, "rngs": rngs}
         if self.gated:
-            self.gate = Linear((config.d_model, config.d_mlp), ("embed", "mlp"), **options)
-        self.up = Linear((config.d_model, config.d_mlp), ("embed", "mlp"), **options)
-        self.down = Linear((config.d_mlp, config.d_model), ("mlp", "embed"), **options)
+            self.gate = Linear((config.d_model, width), ("embed", "mlp"), **options)
+        self.up = Linear((config.d_model, width), ("embed", "mlp"), **options)
+        self.down = Linear((width, config.d_model), ("mlp", "embed"), **options)
 
     def __call__(self, x_BTD: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
         activation = ACTIVATIONS[self.activation]
