@@ -63,7 +63,7 @@ def define_flags() -> None:
         "Tokens of a batch on each device that holds rows; default: 2048 on CPU, 32768 elsewhere.",
         1,
     )
-    flags.DEFINE_list("mesh", [], "Sizes of mesh axes, as data=-1,fsdp=4,tensor=2; -1 takes what is left.")
+    flags.DEFINE_list("mesh", [], "Sizes of data, fsdp, expert, tensor, as data=-1,tensor=2; -1 takes what is left.")
 
     flags.DEFINE_bool("distributed", False, "One of several processes; on Cloud TPU no other flag is needed.")
     flags.DEFINE_string("coordinator_address", None, "host:port of process 0, where JAX cannot tell.")

@@ -191,7 +191,7 @@ class ExpertsMLP(nnx.Module):
         own_A = chosen_BTC.reshape(-1) - first
         own_A = jnp.where((own_A >= 0) & (own_A < E), own_A, E)  # those of other devices come last, and are not met
         order_A = jnp.argsort(own_A, stable=True)
-        starts = (own_A[:, None] < jnp.arange(E + 1)).sum(0)
+        starts = jnp.searchsorted(own_A[order_A], jnp.arange(E + 1))
         sizes_E = starts[1:] - starts[:-1]
         blocks_E = -(-sizes_E // b)
         ends_E = jnp.cumsum(blocks_E)

@@ -56,20 +56,20 @@ class LatentAttention(nnx.Module):
         else:
             q_BTNH = self.query_up(self.query_norm(self.query_down(x_BTD)))
         narrow, k_rotary = jnp.split(self.key_value_down(x_BTD), [self.latent.key_value_rank], axis=-1)
-        k_plain, v_BTNU = jnp.split(self.key_value_up(self.key_value_norm(narrow)), [self.plain_dim], axis=-1)
+        k_plain, v_BTNW = jnp.split(self.key_value_up(self.key_value_norm(narrow)), [self.plain_dim], axis=-1)
         q_plain, q_rotary = jnp.split(q_BTNH, [self.plain_dim], axis=-1)
         k_rotary = jnp.broadcast_to(self._rotate(k_rotary[:, :, None], view), (*k_plain.shape[:-1], self.rotary_dim))
         q_BTNH = jnp.concatenate([q_plain, self._rotate(q_rotary, view)], axis=-1) * self.config.attention_scale
         k_BTNH = jnp.concatenate([k_plain, k_rotary], axis=-1)
         dtype = operand(self.out.kernel[...]).dtype
-        q_BTNH, k_BTNH, v_BTNU = (
-            constrain(heads.astype(dtype), "batch", None, "heads", "head_dim") for heads in (q_BTNH, k_BTNH, v_BTNU)
+        q_BTNH, k_BTNH, v_BTNW = (
+            constrain(heads.astype(dtype), "batch", None, "heads", "head_dim") for heads in (q_BTNH, k_BTNH, v_BTNW)
         )
         return self.out(
             tree_attention(
                 q_BTNH,
                 k_BTNH,
-                v_BTNU,
+                v_BTNW,
                 view.subtree_end_BT,
                 view.positions_BT,
                 view.pairs,

@@ -173,6 +173,8 @@ def test_impossible_rules_are_refused():
     for changes, message in [
         ({"num_groups": 3}, "8 experts cannot be put into 3 groups"),
         ({"per_token": 5}, "5 experts a token, chosen from 4"),
+        ({"per_token": 0}, "per_token is 0, not a whole number of at least 1"),
+        ({"d_expert": 2.0}, "d_expert is 2.0, not a whole number of at least 1"),
         ({"groups_per_token": 5}, "5 groups a token"),
         ({"best_per_group": 3}, "ranked by 3 experts each"),
     ]:

@@ -173,10 +173,10 @@ def tensors(config: DecoderConfig) -> tuple[Tensor, ...]:
     attention, shared, path = f"{layer}.self_attn", f"{layer}.mlp.shared_experts", "layers/attention"
     every = [
         *PRE_NORMS,
-        Tensor(f"{attention}.kv_a_proj_with_mqa.weight", f"{path}/key_value_down/kernel", "C D -> D C"),
+        Tensor(f"{attention}.kv_a_proj_with_mqa.weight", f"{path}/key_value_down/kernel", "Z D -> D Z"),
         Tensor(f"{attention}.kv_a_layernorm.weight", f"{path}/key_value_norm/scale", "R -> R"),
         Tensor(f"{attention}.kv_b_proj.weight", f"{path}/key_value_up/kernel", "(N M) R -> R N M"),
-        Tensor(f"{attention}.o_proj.weight", f"{path}/out/kernel", "D (N U) -> N U D"),
+        Tensor(f"{attention}.o_proj.weight", f"{path}/out/kernel", "D (N W) -> N W D"),
     ]
     if config.latent.query_rank is None:
         every.append(Tensor(f"{attention}.q_proj.weight", f"{path}/query/kernel", "(N H) D -> D N H"))
@@ -188,7 +188,7 @@ def tensors(config: DecoderConfig) -> tuple[Tensor, ...]:
         ]
     if config.attention_bias:
         every += [
-            Tensor(f"{attention}.kv_a_proj_with_mqa.bias", f"{path}/key_value_down/bias", "C -> C"),
+            Tensor(f"{attention}.kv_a_proj_with_mqa.bias", f"{path}/key_value_down/bias", "Z -> Z"),
             Tensor(f"{attention}.o_proj.bias", f"{path}/out/bias", "D -> D"),
         ]
         if config.latent.query_rank is not None:

@@ -224,9 +224,9 @@ def _sizes(config: DecoderConfig) -> dict[str, int]:
         sizes |= {
             "Q": config.latent.query_rank or 0,
             "R": config.latent.key_value_rank,
-            "C": config.latent.key_value_rank + rotary_dim,
+            "Z": config.latent.key_value_rank + rotary_dim,
             "M": config.head_dim - rotary_dim + value_dim,
-            "U": value_dim,
+            "W": value_dim,
         }
     if config.experts is not None:
         sizes |= {"E": config.experts.num_experts, "X": config.experts.d_expert, "Y": config.experts.d_shared}
