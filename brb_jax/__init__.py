@@ -14,6 +14,8 @@ Shape letters, used as suffixes of array names throughout (`tokens_BT`, `x_BTD`)
     T  slots of a row           K  key/value heads      L  layers
     S  scored positions         H  head width           F  MLP width
     D  model width              G  query heads per key/value head (N / K)
+    E  experts                  C  experts of a token   X  width of an expert's MLP
+    W  width of a head's values, where it is not H
 """
 
 __version__ = "0.1.0"

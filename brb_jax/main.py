@@ -64,7 +64,7 @@ def define_flags() -> None:
         1,
         MOST_ROW_TOKENS,
     )
-    flags.DEFINE_list("mesh", [], "Sizes of mesh axes, as data=-1,fsdp=4,tensor=2; -1 takes what is left.")
+    flags.DEFINE_list("mesh", [], "Sizes of data, fsdp, expert, tensor, as data=-1,tensor=2; -1 takes what is left.")
 
     flags.DEFINE_bool("distributed", False, "One of several processes; on Cloud TPU no other flag is needed.")
     flags.DEFINE_string("coordinator_address", None, "host:port of process 0, where JAX cannot tell.")

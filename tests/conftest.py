@@ -14,7 +14,10 @@ os.environ["TOKENIZERS_PARALLELISM"] = "true"
 
 # Arrays are held to the shapes that annotations state.
 jaxtyping.install_import_hook(
-    ["brb_jax.models.attention", "brb_jax.models.decoder", "brb_jax.models.rotary", "brb_jax.scoring"],
+    [
+        f"brb_jax.{part}"
+        for part in ("models.attention", "models.decoder", "models.experts", "models.rotary", "scoring")
+    ],
     "beartype.beartype",
 )
 

@@ -104,12 +104,12 @@ def parameter_shapes(config: DecoderConfig) -> dict[str, tuple[int, ...]]:
 
 
 def read_parameter(source: TensorSource, tensor: Tensor, config: DecoderConfig, dtype: np.dtype) -> np.ndarray:
-    """One canonical parameter, its layers stacked, in host memory."""
-    if not tensor.stacked:
-        return np.ascontiguousarray(tensor.to_canonical(source.read(tensor.name), config), dtype)
-    parameter = np.empty(tensor.shape(config), dtype)
-    for i, name in enumerate(tensor.names(config)):
-        parameter[i] = tensor.to_canonical(source.read(name), config)
+    """One canonical parameter, its layers and experts stacked, in host memory."""
+    parameter = np.empty(tensor.shape(config), np.float32 if tensor.float32 else dtype)
+    names = tensor.names(config)
+    slots = parameter.reshape(len(names), *parameter.shape[parameter.ndim - tensor.ndim :])
+    for slot, name in zip(slots, names, strict=True):
+        slot[...] = tensor.to_canonical(source.read(name), config)
     return parameter
 
 

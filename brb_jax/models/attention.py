@@ -118,42 +118,49 @@ def tree_lengths(positions_BT: Int[Array, "B T"]) -> Int[Array, "B T"]:
 def tree_attention(
     q_BTNH: Float[Array, "B T N H"],
     k_BTKH: Float[Array, "B T K H"],
-    v_BTKH: Float[Array, "B T K H"],
+    v_BTKW: Float[Array, "B T K W"],
     subtree_end_BT: Int[Array, "B T"],
     positions_BT: Int[Array, "B T"],
     pairs: BlockPairs,
     *,
     window: Int[Array, ""] | int = NO_WINDOW,
     softcap: float | None = None,
+    sinks_N: Float[Array, " N"] | None = None,
     precision: jax.lax.Precision | None = None,
-) -> Float[Array, "B T N H"]:
+) -> Float[Array, "B T N W"]:
     """Softmax attention of every slot over the slots it sees.
 
     Args:
         q_BTNH: Queries, already scaled; query head n belongs to key/value head n // (N / K).
-        k_BTKH, v_BTKH: Keys and values.
+        k_BTKH, v_BTKW: Keys and values.
         subtree_end_BT: The tree (`tokens/rows.py`). Every slot must see itself: `subtree_end[j] > j`.
         positions_BT: Depth of each slot in its tree, in which `window` is measured.
         pairs: `block_pairs(subtree_end_BT, positions_BT, window, block_size(T))`; the same for all layers of a kind.
         window: Latest positions a slot sees, itself included.
         softcap: c in c·tanh(score / c), or None.
+        sinks_N: A score a head that takes its share of every softmax and gives no value; None for none.
         precision: Of both matrix products.
 
     Returns:
         Float32 averages of the values. Scores, softmax and sums are float32 whatever the operands' dtype.
     """
     B, T, N, H = q_BTNH.shape
-    K = k_BTKH.shape[2]
+    K, W = v_BTKW.shape[2:]
     G = N // K
     n = pairs.order.shape[0]
     b = T // n
 
     q = q_BTNH.reshape(B, n, b, K, G, H).transpose(1, 0, 3, 4, 2, 5).reshape(n, B, K, G * b, H)
     k = k_BTKH.reshape(B, n, b, K, H).transpose(1, 0, 3, 4, 2)  # [n, B, K, H, b]
-    v = v_BTKH.reshape(B, n, b, K, H).transpose(1, 0, 3, 2, 4)  # [n, B, K, b, H]
+    v = v_BTKW.reshape(B, n, b, K, W).transpose(1, 0, 3, 2, 4)  # [n, B, K, b, W]
     ends = subtree_end_BT.reshape(B, n, b).transpose(1, 0, 2)  # [n, B, b]
     positions = positions_BT.reshape(B, n, b).transpose(1, 0, 2)
     offsets = jnp.arange(b)
+    if sinks_N is None:
+        before = (jnp.full((B, K, G * b), MASKED, jnp.float32), jnp.zeros((B, K, G * b), jnp.float32))
+    else:  # A sink is as good as a key that has been met before any other, of value zero.
+        sinks = jnp.repeat(sinks_N.astype(jnp.float32).reshape(K, G), b, axis=-1)
+        before = (jnp.broadcast_to(sinks, (B, K, G * b)), jnp.ones((B, K, G * b), jnp.float32))
 
     def take(blocks, index):
         return jax.lax.dynamic_index_in_dim(blocks, index, axis=0, keepdims=False)
@@ -187,14 +194,10 @@ def tree_attention(
                 take(v, key_index),
                 precision=precision,
                 preferred_element_type=jnp.float32,
-            )  # [B, K, G·b, H]
+            )  # [B, K, G·b, W]
             return new_maximum, total * decay + weights.sum(-1), weighted * decay[..., None] + values
 
-        carry = (
-            jnp.full((B, K, G * b), MASKED, jnp.float32),
-            jnp.zeros((B, K, G * b), jnp.float32),
-            jnp.zeros((B, K, G * b, H), jnp.float32),
-        )
+        carry = (*before, jnp.zeros((B, K, G * b, W), jnp.float32))
         carry = jax.lax.fori_loop(0, num_full, lambda s, c: attend_key_block(s, c, masked=False), carry)
         carry = jax.lax.fori_loop(num_full, num_seen, lambda s, c: attend_key_block(s, c, masked=True), carry)
         _, total, weighted = carry
@@ -202,5 +205,5 @@ def tree_attention(
 
     out = jax.lax.map(
         attend_query_block, (jnp.arange(n), q, positions, pairs.order, pairs.num_full, pairs.num_seen)
-    )  # [n, B, K, G·b, H]
-    return out.reshape(n, B, K, G, b, H).transpose(1, 0, 4, 2, 3, 5).reshape(B, T, N, H)
+    )  # [n, B, K, G·b, W]
+    return out.reshape(n, B, K, G, b, W).transpose(1, 0, 4, 2, 3, 5).reshape(B, T, N, W)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -50,17 +51,106 @@ class LayerKind:
         window: A token sees the `window` latest positions, itself included; None for all of them.
         rotary_base: Base of the geometric sequence of rotary wavelengths; None for a layer without rotary positions.
         rotary_scaling: None for plain rotary embeddings.
+        experts: Whether experts take the MLP's place.
     """
 
     window: int | None
     rotary_base: float | None
     rotary_scaling: RotaryScaling | None = None
+    experts: bool = False
 
     def __post_init__(self) -> None:
         if self.window is not None and (type(self.window) is not int or self.window < 1):
             raise ValueError(f"a window of {self.window!r} positions is not a whole number of at least 1")
         if self.rotary_base is not None and not self.rotary_base > 0:
             raise ValueError(f"a rotary base of {self.rotary_base!r} is not positive")
+
+
+@dataclasses.dataclass(frozen=True)
+class ClampedGate:
+    """g · sigmoid(sharpness · g) · (u + 1), where g is min(gate, limit) and u is clip(up, ±limit): gpt-oss's gate."""
+
+    limit: float
+    sharpness: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Experts:
+    """A mixture of experts in place of the MLP, and how its router picks those a token goes to.
+
+    Attributes:
+        num_experts, per_token, d_expert: How many there are (E), how many a token goes to (C), width of one's MLP (X).
+        score: What becomes of the router's logits: a softmax or sigmoid of all, or a softmax of those that are chosen.
+        normalize: Whether a token's weights are divided by their sum.
+        scale: Multiplies the weights, after that.
+        num_groups, groups_per_token: Experts lie in groups, and a token goes to experts of so many groups at most.
+        best_per_group: A group's rank is the sum of so many of its highest scores.
+        router_bias: Whether the router's logits have a bias.
+        choice_bias: Whether a bias is added to scores where experts are ranked, but not where they are weighted.
+        d_shared: Width of an MLP that every token goes through besides; 0 for none.
+        bias: Whether the experts' projections have biases.
+        clamped: gpt-oss's way of gating; None for `activation(gate) * up`.
+    """
+
+    num_experts: int
+    per_token: int
+    d_expert: int
+    score: Literal["softmax", "sigmoid", "softmax_of_chosen"] = "softmax"
+    normalize: bool = False
+    scale: float = 1.0
+    num_groups: int = 1
+    groups_per_token: int = 1
+    best_per_group: int = 1
+    router_bias: bool = False
+    choice_bias: bool = False
+    d_shared: int = 0
+    bias: bool = False
+    clamped: ClampedGate | None = None
+
+    def __post_init__(self) -> None:
+        _check_sizes(self, "num_experts", "per_token", "d_expert", "num_groups", "groups_per_token", "best_per_group")
+        size, rest = divmod(self.num_experts, self.num_groups)
+        if rest:
+            raise ValueError(f"{self.num_experts} experts cannot be put into {self.num_groups} groups of one size")
+        if self.groups_per_token > self.num_groups or self.best_per_group > size:
+            raise ValueError(
+                f"{self.groups_per_token} groups a token, ranked by {self.best_per_group} experts each, "
+                f"of {self.num_groups} groups with {size} experts each"
+            )
+        if self.per_token > self.groups_per_token * size:
+            raise ValueError(f"{self.per_token} experts a token, chosen from {self.groups_per_token * size}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Latent:
+    """Multi-head latent attention: keys and values, and maybe queries, come from a vector narrower than the model.
+
+    The last `rotary_dim` channels of every head are rotated; those of the keys are the same for all heads.
+
+    Attributes:
+        query_rank, key_value_rank: Width of those vectors; no query rank if queries come from the residual stream.
+        value_dim: Width of a head's values.
+        norm_eps: Of the norms of those vectors.
+        interleaved: Whether rotation pairs channels (2i, 2i + 1), rather than (i, i + rotary_dim / 2).
+    """
+
+    query_rank: int | None
+    key_value_rank: int
+    value_dim: int
+    norm_eps: float
+    interleaved: bool
+
+    def __post_init__(self) -> None:
+        _check_sizes(self, "key_value_rank", "value_dim", *(() if self.query_rank is None else ("query_rank",)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Stack:
+    """Consecutive layers that have the same parameters, so they are stored stacked and scanned together."""
+
+    name: str
+    layers: range
+    experts: bool
 
 
 _SIZES = ("vocab_size", "num_layers", "d_model", "num_heads", "num_kv_heads", "head_dim", "d_mlp", "max_positions")
@@ -96,6 +186,9 @@ class DecoderConfig:
         residual_scale: Multiplies attention and MLP outputs before they join the residual stream.
         logit_scale: Multiplies output logits, before the soft cap.
         tie_embeddings: Whether the unembedding is the embedding table.
+        attention_sinks: Whether every head has a score of its own, without a value, beside those of the keys.
+        latent: Multi-head latent attention in place of grouped-query attention; None for the latter.
+        experts: The experts of the layers whose kind has them; None if none has.
     """
 
     family: str
@@ -129,11 +222,12 @@ class DecoderConfig:
     residual_scale: float = 1.0
     logit_scale: float = 1.0
     tie_embeddings: bool = False
+    attention_sinks: bool = False
+    latent: Latent | None = None
+    experts: Experts | None = None
 
     def __post_init__(self) -> None:
-        for size in _SIZES:
-            if type(getattr(self, size)) is not int or getattr(self, size) < 1:
-                raise ValueError(f"{size} is {getattr(self, size)!r}, not a whole number of at least 1")
+        _check_sizes(self, *_SIZES)
         if self.num_heads % self.num_kv_heads:
             raise ValueError(f"num_heads {self.num_heads} is not a multiple of num_kv_heads {self.num_kv_heads}")
         if len(self.layer_pattern) != self.num_layers:
@@ -143,6 +237,19 @@ class DecoderConfig:
         rotated = self.head_dim if self.rotary_dim is None else self.rotary_dim
         if self.rotary and (rotated % 2 or not 0 < rotated <= self.head_dim):
             raise ValueError(f"{rotated} channels of heads of {self.head_dim} cannot be rotated in pairs")
+        if any(kind.experts for kind in self.layer_kinds) != (self.experts is not None):
+            raise ValueError(f"experts is {self.experts}, which contradicts the layer kinds {self.layer_kinds}")
+
+    @property
+    def stacks(self) -> tuple[Stack, ...]:
+        """The layers, cut where their parameters change: one stack, `layers`, if they never do."""
+        has_experts = [self.layer_kinds[kind].experts for kind in self.layer_pattern]
+        runs = [list(run) for _, run in itertools.groupby(range(self.num_layers), has_experts.__getitem__)]
+        if len(runs) == 1:
+            return (Stack("layers", range(self.num_layers), has_experts[0]),)
+        return tuple(
+            Stack(f"layers_{run[0]}_to_{run[-1]}", range(run[0], run[-1] + 1), has_experts[run[0]]) for run in runs
+        )
 
     @property
     def rotary(self) -> bool:
@@ -162,9 +269,20 @@ class DecoderConfig:
         return len(longer)
 
 
+def _check_sizes(config: DecoderConfig | Experts | Latent, *sizes: str) -> None:
+    for size in sizes:
+        value = getattr(config, size)
+        if type(value) is not int or value < 1:
+            raise ValueError(f"{size} is {value!r}, not a whole number of at least 1")
+
+
 def _scaling_from_json(values: Mapping[str, Any]) -> RotaryScaling:
     factors = {key: tuple(values.get(key, ())) for key in ("short_factors", "long_factors")}
     return RotaryScaling(**{**values, **factors})
+
+
+def _experts_from_json(values: Mapping[str, Any]) -> Experts:
+    return Experts(**{**values, "clamped": ClampedGate(**values["clamped"]) if values["clamped"] else None})
 
 
 def to_json(config: DecoderConfig) -> dict[str, Any]:
@@ -181,12 +299,19 @@ def from_json(values: Mapping[str, Any]) -> DecoderConfig:
     try:
         kinds = tuple(
             LayerKind(
-                window=kind["window"],
-                rotary_base=kind["rotary_base"],
-                rotary_scaling=_scaling_from_json(kind["rotary_scaling"]) if kind["rotary_scaling"] else None,
+                **{
+                    **kind,
+                    "rotary_scaling": _scaling_from_json(kind["rotary_scaling"]) if kind["rotary_scaling"] else None,
+                }
             )
             for kind in values["layer_kinds"]
         )
-        return DecoderConfig(**{**values, "layer_kinds": kinds, "layer_pattern": tuple(values["layer_pattern"])})
+        parts = {
+            "layer_kinds": kinds,
+            "layer_pattern": tuple(values["layer_pattern"]),
+            "latent": Latent(**values["latent"]) if values.get("latent") else None,
+            "experts": _experts_from_json(values["experts"]) if values.get("experts") else None,
+        }
+        return DecoderConfig(**{**values, **parts})
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a decoder config of this version: {error}") from error

@@ -1,34 +1,29 @@
 """The decoder: one Flax NNX model that a `DecoderConfig` turns into any supported family.
 
-Layers are stacked on a leading axis and scanned. What differs by layer (window, rotary table) is looked up by the
-layer's kind inside the scan. The residual stream, norms, rotary phases and softmax are float32, and so are the results
-of matrix products; their operands have the dtype that `products` says.
+Consecutive layers with the same parameters are stacked on a leading axis and scanned. What else differs by layer
+(window, rotary table) is looked up by the layer's kind inside the scan. The residual stream, norms, rotary phases and
+softmax are float32, and so are the results of matrix products; their operands have the dtype that `products` says.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import nnx
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from brb_jax.models import rotary
 from brb_jax.models.attention import NO_WINDOW, BlockPairs, block_pairs, block_size, tree_attention, tree_lengths
-from brb_jax.models.config import DecoderConfig
+from brb_jax.models.config import DecoderConfig, Stack
+from brb_jax.models.experts import ExpertsMLP
+from brb_jax.models.latent_attention import LatentAttention
+from brb_jax.models.layers import MLP, Linear, RMSNorm, norm, parameter
 from brb_jax.models.partitioning import constrain
 from brb_jax.models.products import DEFAULT_PRODUCTS, Products, multiplying, operand, precision
-
-_ACTIVATIONS = {
-    "silu": jax.nn.silu,
-    "gelu": lambda x: jax.nn.gelu(x, approximate=False),
-    "gelu_tanh": lambda x: jax.nn.gelu(x, approximate=True),
-}
 
 
 @jax.tree_util.register_dataclass
@@ -63,87 +58,6 @@ def layer_views(config: DecoderConfig, positions_BT: Int[Array, "B T"], subtree_
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *views)
 
 
-def _parameter(value: Array, logical_axes: Sequence[str | None]) -> nnx.Param:
-    """A parameter that knows its logical axes; it is placed on a mesh when it is loaded, not when it is declared."""
-    return nnx.Param(value, out_sharding=tuple(logical_axes), eager_sharding=False)
-
-
-class Linear(nnx.Module):
-    """A product with a kernel of any rank, `[*inputs, *outputs]`, contracted over its input axes; float32 result."""
-
-    def __init__(
-        self,
-        shape: Sequence[int],
-        logical_axes: Sequence[str],
-        *,
-        num_inputs: int = 1,
-        bias: bool = False,
-        dtype: jnp.dtype,
-        rngs: nnx.Rngs,
-    ):
-        self.num_inputs = num_inputs
-        init = jax.nn.initializers.normal(float(np.prod(shape[:num_inputs])) ** -0.5)
-        self.kernel = _parameter(init(rngs.params(), shape, dtype), logical_axes)
-        if bias:
-            self.bias = _parameter(init(rngs.params(), shape[num_inputs:], dtype), logical_axes[num_inputs:])
-
-    def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
-        kernel = operand(self.kernel[...])
-        y = jnp.tensordot(
-            x.astype(kernel.dtype),
-            kernel,
-            axes=self.num_inputs,
-            precision=precision(kernel.dtype),
-            preferred_element_type=jnp.float32,
-        )
-        return y + self.bias[...].astype(jnp.float32) if hasattr(self, "bias") else y
-
-
-class RMSNorm(nnx.Module):
-    """x / rms(x) · (offset + scale) over as many axes as the shape has, in float32. Zhang & Sennrich (2019)."""
-
-    def __init__(
-        self,
-        shape: Sequence[int],
-        logical_axes: Sequence[str],
-        config: DecoderConfig,
-        *,
-        dtype: jnp.dtype,
-        rngs: nnx.Rngs,
-    ):
-        self.axes, self.eps, self.offset = tuple(range(-len(shape), 0)), config.norm_eps, config.norm_offset
-        init = jax.nn.initializers.normal(0.1)(rngs.params(), shape, dtype) + (1 - config.norm_offset)
-        self.scale = _parameter(init.astype(dtype), logical_axes)
-
-    def __call__(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
-        mean_square = jnp.mean(jnp.square(x), axis=self.axes, keepdims=True)
-        scale = self.scale[...].astype(jnp.float32)
-        return x * jax.lax.rsqrt(mean_square + self.eps) * (self.offset + scale if self.offset else scale)
-
-
-class LayerNorm(nnx.Module):
-    """(x − mean(x)) / deviation(x) · scale + bias over the model width, in float32. Ba, Kiros & Hinton (2016)."""
-
-    def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
-        self.eps = config.norm_eps
-        init = jax.nn.initializers.normal(0.1)
-        self.scale = _parameter((init(rngs.params(), (config.d_model,), dtype) + 1).astype(dtype), ("embed",))
-        self.bias = _parameter(init(rngs.params(), (config.d_model,), dtype), ("embed",))
-
-    def __call__(self, x_BTD: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
-        centred_BTD = x_BTD - jnp.mean(x_BTD, axis=-1, keepdims=True)
-        variance_BT1 = jnp.mean(jnp.square(centred_BTD), axis=-1, keepdims=True)
-        scale_D, bias_D = self.scale[...].astype(jnp.float32), self.bias[...].astype(jnp.float32)
-        return centred_BTD * jax.lax.rsqrt(variance_BT1 + self.eps) * scale_D + bias_D
-
-
-def _norm(config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs) -> RMSNorm | LayerNorm:
-    """A norm over the model width, of the config's kind."""
-    if config.norm == "layer":
-        return LayerNorm(config, dtype=dtype, rngs=rngs)
-    return RMSNorm((config.d_model,), ("embed",), config, dtype=dtype, rngs=rngs)
-
-
 class Attention(nnx.Module):
     """Grouped-query attention over the prefix tree, with rotary positions where the config has them."""
 
@@ -157,6 +71,9 @@ class Attention(nnx.Module):
         self.value = Linear(kv_shape, kv_axes, **options)
         options["bias"] = c.attention_bias is True
         self.out = Linear((c.num_heads, c.head_dim, c.d_model), ("heads", "head_dim", "embed"), num_inputs=2, **options)
+        if c.attention_sinks:
+            init = jax.nn.initializers.normal(1.0)
+            self.sinks = parameter(init(rngs.params(), (c.num_heads,), dtype), ("heads",))
         if c.qk_norm:
             first = 0 if c.qk_norm == "joint" else 1
             shape, axes = (c.num_heads, c.head_dim), ("heads", "head_dim")
@@ -185,40 +102,28 @@ class Attention(nnx.Module):
                 view.pairs,
                 window=view.window,
                 softcap=self.config.attention_softcap,
+                sinks_N=self.sinks[...] if self.config.attention_sinks else None,
                 precision=precision(dtype),
             )
         )
 
 
-class MLP(nnx.Module):
-    """down(activation(gate(x)) · up(x)), or down(activation(up(x))) without a gate."""
-
-    def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
-        self.activation, self.gated = config.activation, config.gated_mlp
-        options: dict[str, Any] = {"bias": config.mlp_bias, "dtype": dtype, "rngs": rngs}
-        if self.gated:
-            self.gate = Linear((config.d_model, config.d_mlp), ("embed", "mlp"), **options)
-        self.up = Linear((config.d_model, config.d_mlp), ("embed", "mlp"), **options)
-        self.down = Linear((config.d_mlp, config.d_model), ("mlp", "embed"), **options)
-
-    def __call__(self, x_BTD: Float[Array, "B T D"]) -> Float[Array, "B T D"]:
-        activation = _ACTIVATIONS[self.activation]
-        up_BTF = self.up(x_BTD)
-        hidden_BTF = activation(self.gate(x_BTD)) * up_BTF if self.gated else activation(up_BTF)
-        return self.down(constrain(hidden_BTF, "batch", None, "mlp"))
-
-
 class DecoderLayer(nnx.Module):
     """Attention and MLP around the residual stream, with norms before them, behind them, or both."""
 
-    def __init__(self, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
+    def __init__(self, config: DecoderConfig, experts: bool, *, dtype: jnp.dtype, rngs: nnx.Rngs):
         self.config = config
-        self.attention = Attention(config, dtype=dtype, rngs=rngs)
-        self.mlp = MLP(config, dtype=dtype, rngs=rngs)
+        attention = Attention if config.latent is None else LatentAttention
+        self.attention = attention(config, dtype=dtype, rngs=rngs)
+        self.mlp: ExpertsMLP | MLP
+        if experts:
+            self.mlp = ExpertsMLP(config, dtype=dtype, rngs=rngs)
+        else:
+            self.mlp = MLP(config, config.d_mlp, dtype=dtype, rngs=rngs)
         if config.pre_norms:
-            self.attention_norm, self.mlp_norm = (_norm(config, dtype=dtype, rngs=rngs) for _ in range(2))
+            self.attention_norm, self.mlp_norm = (norm(config, dtype=dtype, rngs=rngs) for _ in range(2))
         if config.post_norms:
-            self.post_attention_norm, self.post_mlp_norm = (_norm(config, dtype=dtype, rngs=rngs) for _ in range(2))
+            self.post_attention_norm, self.post_mlp_norm = (norm(config, dtype=dtype, rngs=rngs) for _ in range(2))
 
     def __call__(self, x_BTD: Float[Array, "B T D"], view: LayerView) -> Float[Array, "B T D"]:
         c = self.config
@@ -242,7 +147,18 @@ class Embedder(nnx.Module):
 
     def __init__(self, rows: int, logical_axis: str, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
         table = jax.nn.initializers.normal(1.0)(rngs.params(), (rows, config.d_model), dtype)
-        self.table = _parameter(table, (logical_axis, "embed"))
+        self.table = parameter(table, (logical_axis, "embed"))
+
+
+def _stacked_layers(config: DecoderConfig, stack: Stack, *, dtype: jnp.dtype, rngs: nnx.Rngs) -> DecoderLayer:
+    """The layers of a stack as one, whose parameters have a leading axis."""
+
+    @nnx.split_rngs(splits=len(stack.layers))
+    @nnx.vmap(in_axes=0, out_axes=0, transform_metadata={nnx.PARTITION_NAME: "layers"})
+    def stacked(rngs: nnx.Rngs) -> DecoderLayer:
+        return DecoderLayer(config, stack.experts, dtype=dtype, rngs=rngs)
+
+    return stacked(rngs)
 
 
 class Decoder(nnx.Module):
@@ -270,13 +186,9 @@ class Decoder(nnx.Module):
         if config.learned_positions:
             self.position_embedder = Embedder(config.max_positions, "positions", config, dtype=dtype, rngs=rngs)
 
-        @nnx.split_rngs(splits=config.num_layers)
-        @nnx.vmap(in_axes=0, out_axes=0, transform_metadata={nnx.PARTITION_NAME: "layers"})
-        def stacked_layers(rngs: nnx.Rngs) -> DecoderLayer:
-            return DecoderLayer(config, dtype=dtype, rngs=rngs)
-
-        self.layers = stacked_layers(rngs)
-        self.final_norm = _norm(config, dtype=dtype, rngs=rngs)
+        for stack in config.stacks:
+            setattr(self, stack.name, _stacked_layers(config, stack, dtype=dtype, rngs=rngs))
+        self.final_norm = norm(config, dtype=dtype, rngs=rngs)
         if not config.tie_embeddings:
             self.unembedding = Linear((config.d_model, config.vocab_size), ("embed", "vocab"), dtype=dtype, rngs=rngs)
 
@@ -306,16 +218,20 @@ class Decoder(nnx.Module):
             x_BTD += jnp.take(table_PD, positions_BT, axis=0).astype(jnp.float32)
         x_BTD = constrain(x_BTD, "batch", None, None)
         views = layer_views(self.config, positions_BT, subtree_end_BT)
-        graph, stacked = nnx.split(self.layers)
+        for stack in self.config.stacks:
+            x_BTD = self._through(stack, x_BTD, views)
+        return self.final_norm(x_BTD)
+
+    def _through(self, stack: Stack, x_BTD: Float[Array, "B T D"], views: LayerView) -> Float[Array, "B T D"]:
+        graph, stacked = nnx.split(getattr(self, stack.name))
 
         def apply_layer(x_BTD, scanned):
             parameters, kind = scanned
             view = jax.tree.map(lambda leaf: leaf[kind], views)
             return nnx.merge(graph, parameters)(x_BTD, view), None
 
-        pattern = jnp.asarray(self.config.layer_pattern, jnp.int32)
-        x_BTD, _ = jax.lax.scan(apply_layer, x_BTD, (stacked, pattern))
-        return self.final_norm(x_BTD)
+        pattern = jnp.asarray([self.config.layer_pattern[layer] for layer in stack.layers], jnp.int32)
+        return jax.lax.scan(apply_layer, x_BTD, (stacked, pattern))[0]
 
     def logits(self, hidden_BSD: Float[Array, "B S D"]) -> Float[Array, "B S V"]:
         """Float32 logits of normed hidden states. Give it only the positions that are scored."""

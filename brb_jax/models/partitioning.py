@@ -10,16 +10,18 @@ from collections.abc import Sequence
 import jax
 from jax.sharding import PartitionSpec
 
-MESH_AXES = ("data", "fsdp", "tensor")
+MESH_AXES = ("data", "fsdp", "expert", "tensor")
 
 LOGICAL_TO_MESH: dict[str, tuple[str, ...]] = {
-    "batch": ("data", "fsdp"),
+    "batch": ("data", "fsdp", "expert"),
     "embed": ("fsdp",),
     "vocab": ("tensor",),
     "heads": ("tensor",),
     "kv_heads": ("tensor",),
     "mlp": ("tensor",),
+    "experts": ("expert",),
     "head_dim": (),
+    "latent": ("fsdp",),
     "positions": (),
     "layers": (),
 }

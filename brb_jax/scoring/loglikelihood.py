@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from brb_jax.models.own_model import Signature
 from brb_jax.models.partitioning import constrain, partition_spec
+from brb_jax.scoring.mesh import row_multiple
 from brb_jax.tokens.rows import Batch
 
 # Logits held at once on one device, in elements: 2²⁵ float32 are 128 MiB.
@@ -99,7 +100,7 @@ class LogLikelihood:
             bind: Makes the model of its parameters, as `nnx.merge` does of a graph.
             parameters: Its arrays, placed on the mesh.
             vocab_size: Width of its logits.
-            mesh: Devices; rows go over `data` and `fsdp`.
+            mesh: Devices; rows go over `data`, `fsdp` and `expert`.
             signature: Which arrays the model is fed.
         """
         self.num_traces = 0
@@ -116,7 +117,7 @@ class LogLikelihood:
             hidden_BTD = model.hidden_states(*inputs_BT)
             hidden_BSD = jnp.take_along_axis(hidden_BTD, slots_BS[..., None], axis=1)
             hidden_BSD = constrain(hidden_BSD, "batch", None, None)
-            rows = -(-slots_BS.shape[0] // (mesh.shape["data"] * mesh.shape["fsdp"]))
+            rows = -(-slots_BS.shape[0] // row_multiple(mesh))
             columns = -(-vocab_size // mesh.shape["tensor"])
             chunk = min(slots_BS.shape[1], max(1, LOGITS_BUDGET // (rows * columns)))
             return token_scores(model, hidden_BSD, targets_BS, chunk)

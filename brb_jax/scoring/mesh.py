@@ -16,7 +16,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh
 
-from brb_jax.models.partitioning import MESH_AXES
+from brb_jax.models.partitioning import LOGICAL_TO_MESH, MESH_AXES
 
 
 class MeshError(ValueError):
@@ -107,7 +107,7 @@ def mesh_sizes(request: Mapping[str, int], num_devices: int) -> dict[str, int]:
         MeshError: An unknown axis, a size below 1, or sizes whose product is not `num_devices`.
 
     >>> mesh_sizes({"tensor": 2}, 8)
-    {'data': 4, 'fsdp': 1, 'tensor': 2}
+    {'data': 4, 'fsdp': 1, 'expert': 1, 'tensor': 2}
     """
     for axis, size in request.items():
         if axis not in MESH_AXES:
@@ -137,7 +137,7 @@ def make_mesh(request: Mapping[str, int]) -> Mesh:
 
 def row_multiple(mesh: Mesh) -> int:
     """The number of rows a batch must be a multiple of: the devices along the axes that split the batch."""
-    return mesh.shape["data"] * mesh.shape["fsdp"]
+    return math.prod(mesh.shape.get(axis, 1) for axis in LOGICAL_TO_MESH["batch"])
 
 
 def agree(value: str, what: str) -> None:

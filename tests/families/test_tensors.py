@@ -21,6 +21,7 @@ FUSED = np.random.default_rng(0).normal(size=((N + 2 * K) * H, D))
         ("(N+K+K H) D -> D K H", 2, FUSED, FUSED[(N + K) * H :].T.reshape(D, K, H)),
         ("F+F D -> D F", 1, FUSED[: 2 * F], FUSED[F : 2 * F].T),
         ("D (K+K H) -> D K H", 1, FUSED[: 2 * K * H].T, FUSED[K * H : 2 * K * H].T.reshape(D, K, H)),
+        ("D (F 1+1) -> D F", 1, FUSED[: 2 * F].T, FUSED[1 : 2 * F : 2].T),
         ("(K H+H) -> K H", 1, FUSED[: 2 * K * H, 0], FUSED[[*range(6, 12), *range(18, 24)], 0].reshape(K, H)),
     ],
 )

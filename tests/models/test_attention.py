@@ -9,7 +9,7 @@ from trees import TreeRow, random_row, visible
 from brb_jax.models import attention
 
 
-def dense_attention(q, k, v, mask_BTT, softcap=None):
+def dense_attention(q, k, v, mask_BTT, softcap=None, sinks_N=None):
     """Float64 softmax attention; q already scaled, arrays `[B, T, heads, H]`."""
     q, k, v = (np.asarray(x, np.float64) for x in (q, k, v))
     group = q.shape[2] // k.shape[2]
@@ -18,6 +18,9 @@ def dense_attention(q, k, v, mask_BTT, softcap=None):
     if softcap is not None:
         scores = softcap * np.tanh(scores / softcap)
     scores = np.where(mask_BTT[:, None], scores, -np.inf)
+    if sinks_N is not None:
+        scores = np.concatenate([scores, np.broadcast_to(sinks_N[:, None, None], (*scores.shape[:3], 1))], axis=-1)
+        v = np.concatenate([v, np.zeros_like(v[:, :1])], axis=1)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return np.einsum("bnts,bsnh->btnh", weights / weights.sum(-1, keepdims=True), v)
 
@@ -33,11 +36,11 @@ def heads(rng, B, T, N, K, H):
     return tuple(jnp.asarray(rng.normal(size=(B, T, n, H)), jnp.float32) for n in (N, K, K))
 
 
-def attend(q, k, v, end, position, *, block, window=attention.NO_WINDOW, softcap=None):
+def attend(q, k, v, end, position, *, block, window=attention.NO_WINDOW, softcap=None, sinks_N=None):
     @jax.jit
     def run(q, k, v, end, position):
         pairs = attention.block_pairs(end, position, window, block)
-        return attention.tree_attention(q, k, v, end, position, pairs, window=window, softcap=softcap)
+        return attention.tree_attention(q, k, v, end, position, pairs, window=window, softcap=softcap, sinks_N=sinks_N)
 
     return run(q, k, v, end, position)
 
@@ -63,6 +66,20 @@ def test_head_layouts_and_softcap(N, K, H):
     q, k, v = heads(rng, 1, 64, N, K, H)
     out = attend(3 * q, k, v, end, position, block=16, softcap=5.0)
     np.testing.assert_allclose(out, dense_attention(3 * q, k, v, visible(row)[None], 5.0), atol=3e-6)
+
+
+@pytest.mark.parametrize("window", [None, 4])
+def test_sinks_and_values_of_another_width(window):
+    """Sinks below, among and far above the scores of keys."""
+    rng = np.random.default_rng(8)
+    row = random_row(rng, 64, padding=5)
+    end, position = batch_of([row])
+    q, k, _ = heads(rng, 1, 64, 6, 2, 8)
+    v = jnp.asarray(rng.normal(size=(1, 64, 2, 5)), jnp.float32)
+    sinks_N = np.array([-30.0, -1.0, 0.0, 1.0, 3.0, 30.0], np.float32)
+    out = attend(q, k, v, end, position, block=16, window=window or attention.NO_WINDOW, sinks_N=jnp.asarray(sinks_N))
+    expected = dense_attention(q, k, v, visible(row, window)[None], sinks_N=sinks_N)
+    np.testing.assert_allclose(out, expected, atol=2e-6)
 
 
 def test_the_rule_as_a_grid():

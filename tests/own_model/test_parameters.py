@@ -154,7 +154,10 @@ def test_a_fingerprint_of_what_the_scores_depend_on(monkeypatch):
         ({"parameters": {"a": 3.0}}, "the parameter a is a float, not an array"),
         ({"parameters": {"a": {"b": jax.ShapeDtypeStruct((3,), jnp.float32)}}}, "the parameter a/b is only a shape"),
         ({"parameters": {"a": jax.eval_shape(lambda: jax.random.key(0))}}, "the parameter a has dtype key<fry>, not"),
-        ({"sharding": [("query", PartitionSpec("model"))]}, "names the axis 'model'; the mesh has data, fsdp, tensor"),
+        (
+            {"sharding": [("query", PartitionSpec("model"))]},
+            "names the axis 'model'; the mesh has data, fsdp, expert, tensor",
+        ),
         ({"sharding": [("query", PartitionSpec(None, None, "data"))]}, "is for more axes than query has"),
     ],
     ids=str,

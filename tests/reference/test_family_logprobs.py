@@ -27,8 +27,11 @@ def model_of(config):
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager").eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if parameter.ndim == 1 or "norm" in name:
+            if parameter.ndim == 1 or "norm" in name or "bias" in name:
                 parameter.add_(torch.randn_like(parameter) * 0.2)
+        for name, buffer in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):  # a parameter in all but name
+                buffer.add_(torch.randn_like(buffer) * 0.2)
     return model
 
 

@@ -4,7 +4,6 @@ import jax
 import numpy as np
 import pytest
 import torch
-from jax.sharding import AxisType
 from tiny_decoders import logprobs
 from torch_reference import logprob
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -94,7 +93,9 @@ def test_every_option_within_1e_3_nat(name, demo_models):
     assert len(cases) >= 60
     assert min(contexts) <= 2 and max(contexts) >= 1_500, sorted(contexts)  # BOS counts, where there is one
 
-    one_device = jax.make_mesh((1, 1, 1), MESH_AXES, axis_types=(AxisType.Auto,) * 3, devices=jax.devices()[:1])
+    one_device = jax.make_mesh(
+        (1,) * len(MESH_AXES), MESH_AXES, axis_types=(AxisType.Auto,) * len(MESH_AXES), devices=jax.devices()[:1]
+    )
     scorer = load_model(checkpoint, "float32", one_device)
     scores = {sharing: logprobs(scorer, requests, sharing=sharing, batch_tokens=2_048) for sharing in ("tree", "none")}
     for sharing, found in scores.items():

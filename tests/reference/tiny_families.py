@@ -4,6 +4,7 @@ Together a family's entries have tied and untied embeddings, grouped and multi-q
 add up to the model's, windows shorter than an input, and each feature of its own.
 """
 
+from tiny_experts import TINY_EXPERTS
 from transformers import (
     Gemma2Config,
     Gemma3TextConfig,
@@ -192,4 +193,5 @@ TINY: dict[str, PreTrainedConfig] = {
         attention_bias=False,
         rope_parameters={**LINEAR, "partial_rotary_factor": 0.5},
     ),
+    **TINY_EXPERTS,
 }

@@ -96,7 +96,7 @@ def test_a_mistyped_flag_need_not_wait_for_jax():
 
 SETTINGS = {
     "--mesh=data=3": "--mesh=data=3 does not fit 1 devices",
-    "--mesh=date=8": "--mesh: unknown axis 'date'; the axes are data, fsdp, tensor",
+    "--mesh=date=8": "--mesh: unknown axis 'date'; the axes are data, fsdp, expert, tensor",
     "--mesh=data": "--mesh: '' is not a whole number; write it as data=-1,tensor=2",
     "--mesh=data=2,data=4": "--mesh: the axis 'data' is given twice",
     "--mesh=data=-1,fsdp=-1": "--mesh: only one axis may be -1",

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from brb_jax.models.families.deepseek import DEEPSEEK_V2, DEEPSEEK_V3
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.gemma import GEMMA
 from brb_jax.models.families.gemma2 import GEMMA2
 from brb_jax.models.families.gemma3 import GEMMA3
 from brb_jax.models.families.gpt2 import GPT2
 from brb_jax.models.families.gpt_neox import GPT_NEOX
+from brb_jax.models.families.gpt_oss import GPT_OSS
 from brb_jax.models.families.granite import GRANITE
 from brb_jax.models.families.llama import LLAMA
 from brb_jax.models.families.mistral import MISTRAL
+from brb_jax.models.families.mixtral import MIXTRAL
 from brb_jax.models.families.olmo2 import OLMO2
 from brb_jax.models.families.olmo3 import OLMO3
 from brb_jax.models.families.phi3 import PHI3
 from brb_jax.models.families.qwen2 import QWEN2
 from brb_jax.models.families.qwen3 import QWEN3
+from brb_jax.models.families.qwen3_moe import QWEN3_MOE
 from brb_jax.models.families.smollm3 import SMOLLM3
 
 FAMILIES = (
@@ -36,6 +40,11 @@ FAMILIES = (
     GRANITE,
     GPT2,
     GPT_NEOX,
+    MIXTRAL,
+    QWEN3_MOE,
+    DEEPSEEK_V2,
+    DEEPSEEK_V3,
+    GPT_OSS,
 )
 
 

@@ -34,10 +34,13 @@ INERT = frozenset(
         "num_labels",
         "output_attentions",
         "output_hidden_states",
+        "output_router_logits",
         "pad_token_id",
         "pretraining_tp",
         "problem_type",
         "return_dict",
+        "router_aux_loss_coef",
+        "router_jitter_noise",
         "temperature",
         "tokenizer_class",
         "top_k",
@@ -85,13 +88,18 @@ def refuse_others(hf: Mapping[str, Any], understood: Collection[str], defaults: 
         defaults: `to_dict()` of a default config of the same transformers class.
 
     Raises:
-        ValueError: Names every such attribute and its value.
+        ValueError: Names every such attribute and its value, or says what to do with quantised weights.
     """
     others = {
         key: value
         for key, value in hf.items()
         if key not in understood and key not in INERT and not (key in defaults and defaults[key] == value)
     }
+    if "quantization_config" in others:
+        raise ValueError(
+            "config.json has a quantization_config, and quantised weights are not supported; "
+            "dequantise the checkpoint, to bfloat16 say, and save it without one"
+        )
     if others:
         listed = ", ".join(f"{key}={value!r}" for key, value in sorted(others.items()))
         raise ValueError(
@@ -99,14 +107,14 @@ def refuse_others(hf: Mapping[str, Any], understood: Collection[str], defaults: 
         )
 
 
-def require_sizes(hf: Mapping[str, Any], *keys: str) -> None:
-    """Raises ValueError naming every one of `keys` that `hf` lacks or sets to null, or one that is no size."""
+def require_sizes(hf: Mapping[str, Any], *keys: str, least: int = 1) -> None:
+    """Raises ValueError naming every one of `keys` that `hf` lacks or sets to null, or one that is below `least`."""
     missing = [key for key in keys if hf.get(key) is None]
     if missing:
         raise ValueError(f"config.json of model_type {hf.get('model_type')!r} lacks {', '.join(missing)}")
     for key in keys:
-        if type(hf[key]) is not int or hf[key] < 1:
-            raise ValueError(f"config.json: {key}={hf[key]!r} is not a whole number of at least 1")
+        if type(hf[key]) is not int or hf[key] < least:
+            raise ValueError(f"config.json: {key}={hf[key]!r} is not a whole number of at least {least}")
 
 
 def positive(values: Mapping[str, Any], key: str, where: str = "") -> float:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
-from brb_jax.models.config import DecoderConfig
+from brb_jax.models.config import DecoderConfig, Stack
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,28 +18,41 @@ class Tensor:
     """One Hugging Face tensor, or one a layer, and the canonical parameter it becomes.
 
     Attributes:
-        name: The tensor's name; `{layer}` stands for the layer's number.
+        name: The tensor's name; `{layer}` stands for the layer's number, `{expert}` for the expert's.
         path: The canonical path, levels joined by slashes.
         layout: Axes before and after in the package's shape letters, axes stored as one in parentheses:
             `(N H) D -> D N H` splits the first axis into heads and moves the model width to the front. The
-            axes after gain a leading L if the name has a `{layer}`. A sum is an axis that holds several
-            parameters one behind another: `(N+K+K H) D -> D K H` for the heads of queries, keys and values.
+            axes after gain a leading L if the name has a `{layer}`, then an E if it has an `{expert}`. A sum is
+            an axis that holds several parameters one behind another: `(N+K+K H) D -> D K H` for the heads of
+            queries, keys and values. In `D (F 1+1) -> D F` they take turns; an axis 1 is left out.
         piece: Which of a sum's parts is this parameter's.
+        layers: The layers it is one of; None for all.
+        float32: Whether the parameter is float32 whatever the dtype of the others.
     """
 
     name: str
     path: str
     layout: str
     piece: int = 0
+    layers: range | None = None
+    float32: bool = False
+
+    def in_stack(self, stack: Stack) -> Tensor:
+        """A tensor of every layer, whose path begins with `layers/`, as one of the layers of a stack."""
+        path = self.path.removeprefix("layers/")
+        return dataclasses.replace(self, path=f"{stack.name}/{path}", layers=stack.layers)
 
     @property
-    def stacked(self) -> bool:
-        """Whether there is one such tensor a layer, stacked on a leading axis."""
-        return "{layer}" in self.name
+    def ndim(self) -> int:
+        """Axes of the canonical parameter, without those over layers and experts."""
+        return len(self._canonical_axes())
 
     def names(self, config: DecoderConfig) -> tuple[str, ...]:
         """The names of the tensors that make up the parameter, in the order they are stacked."""
-        return tuple(self.name.format(layer=i) for i in range(config.num_layers if self.stacked else 1))
+        return tuple(
+            self.name.format(**dict(zip(self._counts(config), numbers, strict=True)))
+            for numbers in itertools.product(*self._counts(config).values())
+        )
 
     def source_shape(self, config: DecoderConfig) -> tuple[int, ...]:
         """The shape of each tensor as Hugging Face stores it."""
@@ -47,11 +62,11 @@ class Tensor:
     def shape(self, config: DecoderConfig) -> tuple[int, ...]:
         """The canonical parameter's shape, layers included."""
         sizes = _sizes(config)
-        axes = tuple(sizes[letter] for letter in self._canonical_axes())
-        return (config.num_layers, *axes) if self.stacked else axes
+        leading = tuple(len(numbers) for numbers in self._counts(config).values())
+        return leading + tuple(sizes[letter] for letter in self._canonical_axes())
 
     def to_canonical(self, array: np.ndarray, config: DecoderConfig) -> np.ndarray:
-        """One stored tensor, of `source_shape`, in canonical layout without the layer axis; a view of it."""
+        """One stored tensor, of `source_shape`, in canonical layout without leading axes; a view of it."""
         sizes = _sizes(config)
         stored = [axis for group in self._stored_axes() for axis in group]
         split = array.reshape([sum(_parts(axis, sizes)) for axis in stored])
@@ -61,7 +76,19 @@ class Tensor:
                 start = sum(parts[: self.piece])
                 split = split[(slice(None),) * i + (slice(start, start + parts[self.piece]),)]
                 stored[i] = axis.split("+")[self.piece]
+        split = split.squeeze(tuple(i for i, axis in enumerate(stored) if axis == "1"))
+        stored = [axis for axis in stored if axis != "1"]
         return split.transpose([stored.index(letter) for letter in self._canonical_axes()])
+
+    def _counts(self, config: DecoderConfig) -> dict[str, range]:
+        """The numbers that stand in the name, by placeholder, in the order of the leading axes."""
+        counts = {}
+        if "{layer}" in self.name:
+            counts["layer"] = range(config.num_layers) if self.layers is None else self.layers
+        if "{expert}" in self.name:
+            assert config.experts is not None
+            counts["expert"] = range(config.experts.num_experts)
+        return counts
 
     def _stored_axes(self) -> list[list[str]]:
         stored, _ = self.layout.split("->")
@@ -92,6 +119,14 @@ PRE_AND_POST_NORMS = (
     *POST_NORMS,
 )
 
+# Its layers' router and experts, where each expert is named as an MLP is.
+EXPERTS = (
+    Tensor("model.layers.{layer}.mlp.gate.weight", "layers/mlp/router/kernel", "E D -> D E"),
+    Tensor("model.layers.{layer}.mlp.experts.{expert}.gate_proj.weight", "layers/mlp/gate/kernel", "X D -> D X"),
+    Tensor("model.layers.{layer}.mlp.experts.{expert}.up_proj.weight", "layers/mlp/up/kernel", "X D -> D X"),
+    Tensor("model.layers.{layer}.mlp.experts.{expert}.down_proj.weight", "layers/mlp/down/kernel", "D X -> X D"),
+)
+
 
 def layer_norm(name: str, path: str) -> tuple[Tensor, Tensor]:
     """The scale and bias of a layer norm."""
@@ -103,23 +138,36 @@ def unembedding(config: DecoderConfig) -> tuple[Tensor, ...]:
     return () if config.tie_embeddings else (Tensor("lm_head.weight", "unembedding/kernel", "V D -> D V"),)
 
 
-def llama_like(config: DecoderConfig, norms: tuple[Tensor, ...] = PRE_NORMS) -> tuple[Tensor, ...]:
+def llama_like(
+    config: DecoderConfig, norms: tuple[Tensor, ...] = PRE_NORMS, experts: tuple[Tensor, ...] = EXPERTS
+) -> tuple[Tensor, ...]:
     """The tensors of a family descended from Llama, by the names they all share.
 
     Args:
         config: Says which of them there are.
         norms: Those around attention and MLP, in which the families differ.
+        experts: Those in place of the MLP's in a layer with experts, in which they differ as well.
     """
-    attention, mlp = "model.layers.{layer}.self_attn", "model.layers.{layer}.mlp"
+    layers = in_stacks(config, (*_attention(config), *norms), mlp(config), experts)
+    return (*ENDS, *layers, *unembedding(config))
+
+
+def in_stacks(
+    config: DecoderConfig, every: Sequence[Tensor], dense: Sequence[Tensor], sparse: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    """The tensors of all stacks of layers: those of every layer, and those of layers without and with experts."""
+    return tuple(
+        tensor.in_stack(stack) for stack in config.stacks for tensor in (*every, *(sparse if stack.experts else dense))
+    )
+
+
+def _attention(config: DecoderConfig) -> tuple[Tensor, ...]:
+    attention = "model.layers.{layer}.self_attn"
     tensors = [
-        *ENDS,
         Tensor(f"{attention}.q_proj.weight", "layers/attention/query/kernel", "(N H) D -> D N H"),
         Tensor(f"{attention}.k_proj.weight", "layers/attention/key/kernel", "(K H) D -> D K H"),
         Tensor(f"{attention}.v_proj.weight", "layers/attention/value/kernel", "(K H) D -> D K H"),
         Tensor(f"{attention}.o_proj.weight", "layers/attention/out/kernel", "D (N H) -> N H D"),
-        Tensor(f"{mlp}.gate_proj.weight", "layers/mlp/gate/kernel", "F D -> D F"),
-        Tensor(f"{mlp}.up_proj.weight", "layers/mlp/up/kernel", "F D -> D F"),
-        Tensor(f"{mlp}.down_proj.weight", "layers/mlp/down/kernel", "D F -> F D"),
     ]
     if config.attention_bias:
         tensors += [
@@ -135,13 +183,24 @@ def llama_like(config: DecoderConfig, norms: tuple[Tensor, ...] = PRE_NORMS) -> 
             Tensor(f"{attention}.q_norm.weight", "layers/attention/query_norm/scale", layouts[0]),
             Tensor(f"{attention}.k_norm.weight", "layers/attention/key_norm/scale", layouts[1]),
         ]
+    return tuple(tensors)
+
+
+def mlp(config: DecoderConfig) -> tuple[Tensor, ...]:
+    """The layers' MLP, where it is named as Llama's."""
+    name = "model.layers.{layer}.mlp"
+    tensors = [
+        Tensor(f"{name}.gate_proj.weight", "layers/mlp/gate/kernel", "F D -> D F"),
+        Tensor(f"{name}.up_proj.weight", "layers/mlp/up/kernel", "F D -> D F"),
+        Tensor(f"{name}.down_proj.weight", "layers/mlp/down/kernel", "D F -> F D"),
+    ]
     if config.mlp_bias:
         tensors += [
-            Tensor(f"{mlp}.gate_proj.bias", "layers/mlp/gate/bias", "F -> F"),
-            Tensor(f"{mlp}.up_proj.bias", "layers/mlp/up/bias", "F -> F"),
-            Tensor(f"{mlp}.down_proj.bias", "layers/mlp/down/bias", "D -> D"),
+            Tensor(f"{name}.gate_proj.bias", "layers/mlp/gate/bias", "F -> F"),
+            Tensor(f"{name}.up_proj.bias", "layers/mlp/up/bias", "F -> F"),
+            Tensor(f"{name}.down_proj.bias", "layers/mlp/down/bias", "D -> D"),
         ]
-    return (*tensors, *norms, *unembedding(config))
+    return tuple(tensors)
 
 
 def _parts(axis: str, sizes: dict[str, int]) -> list[int]:
@@ -150,7 +209,7 @@ def _parts(axis: str, sizes: dict[str, int]) -> list[int]:
 
 
 def _sizes(config: DecoderConfig) -> dict[str, int]:
-    return {
+    sizes = {
         "V": config.vocab_size,
         "D": config.d_model,
         "N": config.num_heads,
@@ -158,4 +217,17 @@ def _sizes(config: DecoderConfig) -> dict[str, int]:
         "H": config.head_dim,
         "F": config.d_mlp,
         "P": config.max_positions,
+        "1": 1,
     }
+    if config.latent is not None:
+        rotary_dim, value_dim = config.rotary_dim or config.head_dim, config.latent.value_dim
+        sizes |= {
+            "Q": config.latent.query_rank or 0,
+            "R": config.latent.key_value_rank,
+            "Z": config.latent.key_value_rank + rotary_dim,
+            "M": config.head_dim - rotary_dim + value_dim,
+            "W": value_dim,
+        }
+    if config.experts is not None:
+        sizes |= {"E": config.experts.num_experts, "X": config.experts.d_expert, "Y": config.experts.d_shared}
+    return sizes
