@@ -20,7 +20,14 @@ from brb_jax import command_line
 FLAGS = flags.FLAGS
 
 
-def convert(source: str, out: str, dtype: str = "float32", overwrite: bool = False, verify: bool = False) -> str:
+def convert(
+    source: str,
+    out: str,
+    dtype: str = "float32",
+    overwrite: bool = False,
+    verify: bool = False,
+    hf_config: str | None = None,
+) -> str:
     """Converts a checkpoint.
 
     Args:
@@ -29,6 +36,7 @@ def convert(source: str, out: str, dtype: str = "float32", overwrite: bool = Fal
         dtype: `float32` or `bfloat16`.
         overwrite: Whether `out` may be there already; it is replaced only once the new one is complete.
         verify: Whether to compare what was written with transformers and torch.
+        hf_config: For a checkpoint of another JAX framework; see `open_framework`.
 
     Returns:
         One line that says what was written; another one of what the comparison found.
@@ -38,14 +46,15 @@ def convert(source: str, out: str, dtype: str = "float32", overwrite: bool = Fal
             read the source, or finds other log-probabilities.
     """
     # Imported late, so that --help does not wait for JAX.
-    from brb_jax.checkpoints import CheckpointError, open_checkpoint
+    from brb_jax.checkpoints import CheckpointError, open_checkpoint, open_framework
     from brb_jax.checkpoints.canonical import save_canonical
+    from brb_jax.checkpoints.framework_checkpoint import FrameworkCheckpoint
     from brb_jax.checkpoints.gguf_file import GgufCheckpoint
     from brb_jax.checkpoints.huggingface import HuggingFaceCheckpoint
     from brb_jax.verification import check_torch, compare_with_torch
 
-    checkpoint = open_checkpoint(source)
-    if not isinstance(checkpoint, HuggingFaceCheckpoint | GgufCheckpoint):
+    checkpoint = open_checkpoint(source) if hf_config is None else open_framework(source, hf_config)
+    if not isinstance(checkpoint, HuggingFaceCheckpoint | GgufCheckpoint | FrameworkCheckpoint):
         raise CheckpointError(f"{source} is converted already")
     if verify:
         if not isinstance(checkpoint, HuggingFaceCheckpoint):
@@ -71,7 +80,16 @@ def convert(source: str, out: str, dtype: str = "float32", overwrite: bool = Fal
 def define_flags() -> None:
     """Defines the flags; see `shared_flags` for when."""
     flags.DEFINE_string(
-        "source", None, "Required. A Hugging Face directory or Hub repository, or a .gguf file.", required=True
+        "source",
+        None,
+        "Required. A Hugging Face directory or Hub repository, a .gguf file, or a checkpoint of another JAX framework.",
+        required=True,
+    )
+    flags.DEFINE_string(
+        "hf_config",
+        None,
+        "For a checkpoint of another JAX framework: a Hugging Face directory or Hub repository with the config and the "
+        "tokenizer of its model.",
     )
     flags.DEFINE_string("out", None, "Required. The directory to write; may be in a bucket (gs://…).", required=True)
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "Of the stored parameters.")
@@ -83,7 +101,7 @@ def main() -> None:
     from brb_jax.checkpoints import CheckpointError
 
     try:
-        print(convert(FLAGS.source, FLAGS.out, FLAGS.dtype, FLAGS.overwrite, FLAGS.verify))
+        print(convert(FLAGS.source, FLAGS.out, FLAGS.dtype, FLAGS.overwrite, FLAGS.verify, FLAGS.hf_config))
     except (CheckpointError, OSError) as error:
         sys.exit(f"convert: {error}")
 

@@ -18,11 +18,17 @@ from etils import epath
 
 import brb_jax
 from brb_jax.checkpoints.checkpoint import CheckpointError, Params, files_below, fingerprint, read_json
-from brb_jax.checkpoints.streaming import TensorCheckpoint, check_tree, flatten, nest, read_parameter
+from brb_jax.checkpoints.streaming import (
+    TensorCheckpoint,
+    check_tree,
+    flatten,
+    nest,
+    parameter_shapes,
+    read_parameter,
+)
 from brb_jax.checkpoints.tokenizer_files import copy_tokenizer, temporary_folder
 from brb_jax.models import config as model_config
 from brb_jax.models.config import DecoderConfig
-from brb_jax.models.families import family_named
 
 PARAMS, MODEL = "params", "model.json"
 UNFINISHED = ".unfinished"
@@ -115,10 +121,9 @@ def save_canonical(
         unfinished.rmtree()
     unfinished.mkdir(parents=True)
     copy_tokenizer(epath.Path(checkpoint.tokenizer_path), unfinished)
-    tensors = family_named(checkpoint.config.family).tensors(checkpoint.config)
-    for tensor in tensors:
-        parameter = read_parameter(checkpoint.tensors, tensor, checkpoint.config, dtype)
-        ocp.partial.save(unfinished / PARAMS, nest({tensor.path: parameter}))
+    shapes = parameter_shapes(checkpoint.config)
+    for name in shapes:
+        ocp.partial.save(unfinished / PARAMS, nest({name: read_parameter(checkpoint, name, dtype)}))
     ocp.partial.finalize(unfinished / PARAMS)
     model = {
         "format": _FORMAT,
@@ -132,7 +137,7 @@ def save_canonical(
     if path.exists():
         path.rmtree()
     unfinished.rename(path)
-    return {tensor.path: tensor.shape(checkpoint.config) for tensor in tensors}
+    return shapes
 
 
 def _stored_shapes(path: epath.Path) -> dict[str, tuple[int, ...]]:

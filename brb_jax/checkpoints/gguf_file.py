@@ -20,6 +20,7 @@ from brb_jax.checkpoints.streaming import check_tensors, load_tensors
 from brb_jax.checkpoints.tokenizer_files import temporary_folder
 from brb_jax.models.config import DecoderConfig
 from brb_jax.models.families import family_of
+from brb_jax.models.families.tensors import Tensor
 
 _NAMES = {
     "token_embd": "model.embed_tokens",
@@ -119,6 +120,7 @@ class GgufCheckpoint:
 
     tensors: GgufTensors
     config: DecoderConfig
+    table: tuple[Tensor, ...]
     fingerprint: str
     source: str = "gguf"
 
@@ -131,7 +133,7 @@ class GgufCheckpoint:
 
     def load(self, abstract_params: Params) -> Params:
         """See `Checkpoint.load`. Quantised tensors are restored to float32, then cast."""
-        return load_tensors(self.tensors, self.config, abstract_params)
+        return load_tensors(self, abstract_params)
 
 
 class GgufTensors:
@@ -255,11 +257,13 @@ def open_gguf(path: Path) -> GgufCheckpoint:
     tensors = GgufTensors(path)
     try:
         hf = tensors.hf_config()
-        config = family_of(hf).config_from_hf(hf)
-        check_tensors(tensors, config)
+        family = family_of(hf)
+        config = family.config_from_hf(hf)
+        table = family.tensors(config)
+        check_tensors(tensors, config, table)
     except ValueError as error:  # Of a config, or a CheckpointError; neither knows the file.
         raise CheckpointError(f"{path}: {error}") from error
-    return GgufCheckpoint(tensors, config, fingerprint(config, [("gguf", epath.Path(path))]))
+    return GgufCheckpoint(tensors, config, table, fingerprint(config, [("gguf", epath.Path(path))]))
 
 
 def _rope_scaling(stated: dict[str, Any]) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from brb_jax.checkpoints.streaming import check_tensors, load_tensors
 from brb_jax.checkpoints.tokenizer_files import TOKENIZER_FILES
 from brb_jax.models.config import DecoderConfig
 from brb_jax.models.families import Family, family_of
+from brb_jax.models.families.tensors import Tensor
 
 _SINGLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
@@ -27,13 +28,14 @@ class HuggingFaceCheckpoint:
 
     tensors: SafetensorsFiles
     config: DecoderConfig
+    table: tuple[Tensor, ...]
     fingerprint: str
     tokenizer_path: Path
     source: str = "huggingface"
 
     def load(self, abstract_params: Params) -> Params:
         """See `Checkpoint.load`."""
-        return load_tensors(self.tensors, self.config, abstract_params)
+        return load_tensors(self, abstract_params)
 
 
 class SafetensorsFiles:
@@ -92,16 +94,17 @@ def open_huggingface(folder: Path) -> HuggingFaceCheckpoint:
     try:
         family = family_of(hf)
         config = family.config_from_hf(hf)
+        table = family.tensors(config)
         tensors = SafetensorsFiles(folder, family)
-        check_tensors(tensors, config)
+        check_tensors(tensors, config, table)
     except ValueError as error:
         raise CheckpointError(f"{folder}: {error}") from error
     files = [(path.name, epath.Path(path)) for path in tensors.files]
-    return HuggingFaceCheckpoint(tensors, config, fingerprint(config, files), folder)
+    return HuggingFaceCheckpoint(tensors, config, table, fingerprint(config, files), folder)
 
 
-def download(repo: str) -> Path:
-    """A Hub repository's config, safetensors and tokenizer, in the Hub's cache.
+def download(repo: str, weights: bool = True) -> Path:
+    """A Hub repository's config, tokenizer and, if wanted, safetensors, in the Hub's cache.
 
     Raises:
         CheckpointError: There is no such repository, no access to it, or no network and no cached copy.
@@ -110,9 +113,8 @@ def download(repo: str) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
-        folder = huggingface_hub.snapshot_download(
-            repo, allow_patterns=["config.json", "*.safetensors", _INDEX, *TOKENIZER_FILES]
-        )
+        files = ["config.json", *TOKENIZER_FILES, *(["*.safetensors", _INDEX] if weights else [])]
+        folder = huggingface_hub.snapshot_download(repo, allow_patterns=files)
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise CheckpointError(

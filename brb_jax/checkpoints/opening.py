@@ -8,8 +8,9 @@ from pathlib import Path
 
 from etils import epath
 
-from brb_jax.checkpoints import canonical, gguf_file, huggingface
+from brb_jax.checkpoints import canonical, framework_checkpoint, gguf_file, huggingface, orbax_tree
 from brb_jax.checkpoints.checkpoint import Checkpoint, CheckpointError
+from brb_jax.checkpoints.streaming import TensorCheckpoint
 
 _KINDS = "a converted directory, a Hugging Face directory with safetensors, or a .gguf file"
 _MOST_LISTED = 8
@@ -33,7 +34,7 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         return _open_remote(epath.Path(text))
     local = Path(text).expanduser()
     if not local.exists():
-        if re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", text) and not local.parent.exists():
+        if _is_repository(text):
             return huggingface.open_huggingface(huggingface.download(text))
         raise CheckpointError(f"{local} does not exist{_nearest(local)}")
     local = local.resolve()
@@ -50,13 +51,47 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         return gguf_file.open_gguf(ggufs[0])
     if ggufs:
         raise CheckpointError(f"{local} holds {len(ggufs)} GGUF files; name one: {', '.join(p.name for p in ggufs)}")
+    if orbax_tree.holds_tree(local):
+        raise CheckpointError(_needs_conversion(local))
     raise CheckpointError(f"{local} is not {_KINDS}: it holds {_listing(local)}{_elsewhere(local)}")
 
 
+def open_framework(path: str | os.PathLike[str], hf_config: str) -> TensorCheckpoint:
+    """Opens a checkpoint of another JAX framework, which carries neither config nor tokenizer.
+
+    Args:
+        path: A directory of Orbax's, local or in a bucket: a run's, a step's or the parameters'.
+        hf_config: The Hugging Face directory, or Hub repository, of a model with the same architecture and tokenizer.
+
+    Raises:
+        CheckpointError: It is of no known framework, damaged, or does not hold what the config asks for.
+    """
+    folder = Path(hf_config).expanduser()
+    if not folder.is_dir():
+        if not _is_repository(hf_config):
+            raise CheckpointError(f"--hf_config: {folder} does not exist{_nearest(folder)}")
+        folder = huggingface.download(hf_config, weights=False)
+    return framework_checkpoint.open_framework(epath.Path(path), folder)
+
+
 def _open_remote(path: epath.Path) -> Checkpoint:
-    if not (path / canonical.MODEL).exists():
-        raise CheckpointError(f"{path} has no {canonical.MODEL}; in a bucket only converted directories can be read")
-    return canonical.open_canonical(path)
+    if (path / canonical.MODEL).exists():
+        return canonical.open_canonical(path)
+    if orbax_tree.holds_tree(path):
+        raise CheckpointError(_needs_conversion(path))
+    raise CheckpointError(f"{path} has no {canonical.MODEL}; in a bucket only converted directories can be read")
+
+
+def _needs_conversion(path: os.PathLike[str]) -> str:
+    return (
+        f"{path} is an Orbax checkpoint without config and tokenizer; convert it: python -m brb_jax.convert "
+        f"--source={path} --hf_config=REPOSITORY --out=DIR, where REPOSITORY, or a folder like it, has these two"
+    )
+
+
+def _is_repository(text: str) -> bool:
+    """Whether this may be the name of a Hub repository, `owner/name`."""
+    return re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", text) is not None and not Path(text).parent.exists()
 
 
 def _is_checkpoint(folder: Path) -> bool:

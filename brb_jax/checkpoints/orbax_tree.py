@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import numpy as np
 import orbax.checkpoint as ocp
 from etils import epath
 
@@ -19,6 +20,13 @@ from brb_jax.checkpoints.checkpoint import CheckpointError
 _TREE = "_METADATA"
 _UNFINISHED = ".orbax-checkpoint-tmp"
 _MOST_LISTED = 8
+
+
+def holds_tree(path: epath.Path) -> bool:
+    """Whether there is a tree for `find_tree` to find, be it one of several."""
+    steps = [entry for entry in path.iterdir() if entry.is_dir()] if path.is_dir() else []
+    items = [item for step in steps if step.name.isdigit() for item in step.iterdir()]
+    return any((folder / _TREE).exists() for folder in (path, *steps, *items))
 
 
 def find_tree(path: str | os.PathLike[str]) -> epath.Path:
@@ -66,6 +74,29 @@ def restore(folder: epath.Path, wanted: Mapping[str, jax.ShapeDtypeStruct]) -> d
     restored = ocp.Checkpointer(ocp.PyTreeCheckpointHandler()).restore(folder, arguments)
     leaves = {_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(restored)}
     return {name: leaves[name] for name in wanted}
+
+
+class OrbaxArrays:
+    """The arrays of a tree, read one by one to host memory, whatever sharding they were saved with.
+
+    Attributes:
+        shapes: As `shapes` returns them.
+    """
+
+    def __init__(self, folder: epath.Path):
+        """Reads the tree's metadata; `folder` is as `find_tree` returns it."""
+        self.shapes = shapes(folder)
+        self._folder = folder
+
+    def read(self, path: str) -> np.ndarray:
+        """One array, in the dtype it is stored in."""
+        tree = _metadata(self._folder)
+        wanted = jax.tree_util.tree_map_with_path(lambda at, leaf: 0 if _name(at) == path else ocp.PLACEHOLDER, tree)
+        to_numpy = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), wanted)
+        arguments = ocp.args.PyTreeRestore(item=wanted, restore_args=to_numpy)
+        restored = ocp.Checkpointer(ocp.PyTreeCheckpointHandler()).restore(self._folder, arguments)
+        (array,) = (leaf for at, leaf in jax.tree_util.tree_leaves_with_path(restored) if _name(at) == path)
+        return array
 
 
 def _metadata(folder: epath.Path) -> Any:

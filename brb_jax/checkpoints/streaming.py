@@ -18,7 +18,7 @@ _MOST_LISTED = 10
 
 
 class TensorSource(Protocol):
-    """Tensors under the names of their family's table, whatever file they come from."""
+    """Tensors under the names of a table, whatever file they come from."""
 
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
@@ -35,14 +35,21 @@ class TensorSource(Protocol):
 
 
 class TensorCheckpoint(Checkpoint, Protocol):
-    """A checkpoint whose tensors can be read one by one."""
+    """A checkpoint whose tensors can be read one by one.
+
+    Attributes:
+        tensors: What is stored.
+        table: What becomes of it; the names are those of `tensors`.
+    """
 
     @property
     def tensors(self) -> TensorSource: ...
+    @property
+    def table(self) -> tuple[Tensor, ...]: ...
 
 
-def check_tensors(source: TensorSource, config: DecoderConfig) -> None:
-    """Checks that `source` holds just the tensors of a decoder of this config.
+def check_tensors(source: TensorSource, config: DecoderConfig, table: tuple[Tensor, ...]) -> None:
+    """Checks that `source` holds just the tensors of a table for a decoder of this config.
 
     A checkpoint with tied embeddings may carry the output matrix too, if it is the embedding table bit for
     bit: some tools write it. Another one is refused, because readers disagree on which of the two counts.
@@ -50,9 +57,8 @@ def check_tensors(source: TensorSource, config: DecoderConfig) -> None:
     Raises:
         CheckpointError: Lists what is missing, of another shape, or left over, by tensor and tree path.
     """
-    tensors = family_named(config.family).tensors(config)
-    expected = {name: tensor for tensor in tensors for name in tensor.names(config)}
-    (table,) = (tensor.name for tensor in tensors if tensor.path == "embedder/table")
+    expected = {name: tensor for tensor in table for name in tensor.names(config)}
+    (embeddings,) = (tensor.name for tensor in table if tensor.path == "embedder/table")
     shapes = source.shapes
     problems = []
     for name, tensor in expected.items():
@@ -67,7 +73,7 @@ def check_tensors(source: TensorSource, config: DecoderConfig) -> None:
         if name in expected:
             continue
         if name == "lm_head.weight" and config.tie_embeddings and not problems:
-            if not _same_bits(source.read(name), source.read(table)):
+            if not _same_bits(source.read(name), source.read(embeddings)):
                 problems.append(
                     f"{source.stored_name(name)} differs from the embedding table, but the config ties them"
                 )
@@ -103,28 +109,37 @@ def parameter_shapes(config: DecoderConfig) -> dict[str, tuple[int, ...]]:
     return {tensor.path: tensor.shape(config) for tensor in family_named(config.family).tensors(config)}
 
 
-def read_parameter(source: TensorSource, tensor: Tensor, config: DecoderConfig, dtype: np.dtype) -> np.ndarray:
-    """One canonical parameter, its layers and experts stacked, in host memory."""
-    parameter = np.empty(tensor.shape(config), np.float32 if tensor.float32 else dtype)
-    names = tensor.names(config)
-    slots = parameter.reshape(len(names), *parameter.shape[parameter.ndim - tensor.ndim :])
-    for slot, name in zip(slots, names, strict=True):
-        slot[...] = tensor.to_canonical(source.read(name), config)
+def read_parameter(checkpoint: TensorCheckpoint, path: str, dtype: np.dtype) -> np.ndarray:
+    """One canonical parameter, its layers and experts stacked, in host memory.
+
+    Args:
+        checkpoint: Its tensors must have passed `check_tensors`.
+        path: The parameter's.
+        dtype: What it is cast to, to nearest even, unless it has to be float32.
+    """
+    config = checkpoint.config
+    (whole,) = (tensor for tensor in family_named(config.family).tensors(config) if tensor.path == path)
+    parts = [tensor for tensor in checkpoint.table if tensor.path == path]
+    first = min((tensor.layers.start for tensor in parts if tensor.layers is not None), default=0)
+    parameter = np.empty(whole.shape(config), np.float32 if whole.float32 else dtype)
+    for tensor in parts:
+        layers = tensor.layers
+        rows = parameter if layers is None else parameter[layers.start - first : layers.stop - first : layers.step]
+        for index, name in zip(np.ndindex(tensor.leading(config)), tensor.names(config), strict=True):
+            rows[index] = tensor.to_canonical(checkpoint.tensors.read(name), config)
     return parameter
 
 
-def load_tensors(source: TensorSource, config: DecoderConfig, abstract_params: Params) -> Params:
-    """`Checkpoint.load` for a source that `check_tensors` has passed."""
-    check_tree(parameter_shapes(config), abstract_params)
-    asked = flatten(abstract_params)
+def load_tensors(checkpoint: TensorCheckpoint, abstract_params: Params) -> Params:
+    """`Checkpoint.load` for a checkpoint whose tensors `check_tensors` has passed."""
+    check_tree(parameter_shapes(checkpoint.config), abstract_params)
     params = {}
-    for tensor in family_named(config.family).tensors(config):
-        leaf = asked[tensor.path]
-        parameter = read_parameter(source, tensor, config, leaf.dtype)
+    for path, leaf in flatten(abstract_params).items():
+        parameter = read_parameter(checkpoint, path, leaf.dtype)
         # A callback, not device_put: with several processes each may give only the shards it can address.
-        params[tensor.path] = jax.make_array_from_callback(leaf.shape, leaf.sharding, parameter.__getitem__)
+        params[path] = jax.make_array_from_callback(leaf.shape, leaf.sharding, parameter.__getitem__)
         # Transfers are asynchronous; without this wait host copies of many parameters would be alive at once.
-        params[tensor.path].block_until_ready()
+        params[path].block_until_ready()
     return nest(params)
 
 

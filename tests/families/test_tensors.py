@@ -8,7 +8,7 @@ from tiny_decoders import CONFIG
 
 from brb_jax.models.families.tensors import Tensor
 
-N, K, H, D, F = 4, 2, 6, 5, 7
+L, N, K, H, D, F = 3, 4, 2, 6, 5, 7
 SIZES = dataclasses.replace(CONFIG, num_heads=N, num_kv_heads=K, head_dim=H, d_model=D, d_mlp=F)
 FUSED = np.random.default_rng(0).normal(size=((N + 2 * K) * H, D))
 
@@ -22,6 +22,13 @@ FUSED = np.random.default_rng(0).normal(size=((N + 2 * K) * H, D))
         ("F+F D -> D F", 1, FUSED[: 2 * F], FUSED[F : 2 * F].T),
         ("D (K+K H) -> D K H", 1, FUSED[: 2 * K * H].T, FUSED[K * H : 2 * K * H].T.reshape(D, K, H)),
         ("D (F 1+1) -> D F", 1, FUSED[: 2 * F].T, FUSED[1 : 2 * F : 2].T),
+        ("D (N h 2) -> D N (2 h)", 0, FUSED[: N * H].T, FUSED[: N * H].T.reshape(D, N, H)[..., [0, 2, 4, 1, 3, 5]]),
+        (
+            "D L F -> L D F",
+            0,
+            FUSED.reshape(D, L, -1)[..., :F],
+            FUSED.reshape(D, L, -1)[..., :F].swapaxes(0, 1),
+        ),
         ("(K H+H) -> K H", 1, FUSED[: 2 * K * H, 0], FUSED[[*range(6, 12), *range(18, 24)], 0].reshape(K, H)),
     ],
 )
@@ -30,3 +37,10 @@ def test_a_piece_of_a_fused_tensor(layout, piece, stored, expected):
     assert tensor.source_shape(SIZES) == stored.shape
     assert tensor.shape(SIZES) == expected.shape
     np.testing.assert_array_equal(tensor.to_canonical(stored, SIZES), expected)
+
+
+def test_values_of_another_scale():
+    tensor = Tensor("name", "path", "D -> D", times=0.5, plus=-1)
+    values = tensor.to_canonical(np.arange(D, dtype=np.float16), SIZES)
+    np.testing.assert_array_equal(values, [-1, -0.5, 0, 0.5, 1])
+    assert values.dtype == np.float32

@@ -34,9 +34,9 @@ def test_conversions_with_one_parameter_wrong(path, sources, tmp_path, monkeypat
     """Its last axis is turned by one: shape and sum stay the same."""
     right = canonical.read_parameter
 
-    def wrong(source, tensor, config, dtype):
-        parameter = right(source, tensor, config, dtype)
-        return np.roll(parameter, 1, axis=-1) if tensor.path == path else parameter
+    def wrong(checkpoint, name, dtype):
+        parameter = right(checkpoint, name, dtype)
+        return np.roll(parameter, 1, axis=-1) if name == path else parameter
 
     monkeypatch.setattr(canonical, "read_parameter", wrong)
     with pytest.raises(CheckpointError, match=r"is written, but do not use it: .* beyond the bound of 1e-03"):

@@ -1,4 +1,4 @@
-"""How a family's Hugging Face tensors become canonical parameters: names, shapes, layouts. Knows no files."""
+"""How stored tensors become canonical parameters: names, shapes, layouts. Knows no files."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from brb_jax.models.config import DecoderConfig, Stack
 
 @dataclasses.dataclass(frozen=True)
 class Tensor:
-    """One Hugging Face tensor, or one a layer, and the canonical parameter it becomes.
+    """One stored tensor, or one a layer, and the canonical parameter it becomes, or the layers of it.
 
     Attributes:
         name: The tensor's name; `{layer}` stands for the layer's number, `{expert}` for the expert's.
         path: The canonical path, levels joined by slashes.
-        layout: Axes before and after in the package's shape letters, axes stored as one in parentheses:
+        layout: Axes before and after in the package's shape letters, axes that are one in parentheses:
             `(N H) D -> D N H` splits the first axis into heads and moves the model width to the front. The
             axes after gain a leading L if the name has a `{layer}`, then an E if it has an `{expert}`. A sum is
             an axis that holds several parameters one behind another: `(N+K+K H) D -> D K H` for the heads of
-            queries, keys and values. In `D (F 1+1) -> D F` they take turns; an axis 1 is left out.
+            queries, keys and values. In `D (F 1+1) -> D F` they take turns; an axis 1 is left out. Rotary pairs
+            are stored next to each other in `D N (h 2) -> D N (2 h)`, where h is half a head.
         piece: Which of a sum's parts is this parameter's.
-        layers: The layers it is one of; None for all.
+        layers: The layers it is one of, or holds on its L axis; None for all.
         float32: Whether the parameter is float32 whatever the dtype of the others.
+        times, plus: The parameter is the stored value times the one, plus the other.
     """
 
     name: str
@@ -36,39 +38,40 @@ class Tensor:
     piece: int = 0
     layers: range | None = None
     float32: bool = False
+    times: float = 1.0
+    plus: float = 0.0
 
     def in_stack(self, stack: Stack) -> Tensor:
         """A tensor of every layer, whose path begins with `layers/`, as one of the layers of a stack."""
         path = self.path.removeprefix("layers/")
         return dataclasses.replace(self, path=f"{stack.name}/{path}", layers=stack.layers)
 
-    @property
-    def ndim(self) -> int:
-        """Axes of the canonical parameter, without those over layers and experts."""
-        return len(self._canonical_axes())
-
     def names(self, config: DecoderConfig) -> tuple[str, ...]:
-        """The names of the tensors that make up the parameter, in the order they are stacked."""
+        """The names of the tensors, in the order of `leading`."""
         return tuple(
             self.name.format(**dict(zip(self._counts(config), numbers, strict=True)))
             for numbers in itertools.product(*self._counts(config).values())
         )
 
+    def leading(self, config: DecoderConfig) -> tuple[int, ...]:
+        """The axes the tensors are stacked on: how many layers and experts the names tell apart."""
+        return tuple(len(numbers) for numbers in self._counts(config).values())
+
     def source_shape(self, config: DecoderConfig) -> tuple[int, ...]:
-        """The shape of each tensor as Hugging Face stores it."""
-        sizes = _sizes(config)
-        return tuple(math.prod(sum(_parts(axis, sizes)) for axis in group) for group in self._stored_axes())
+        """The shape of each tensor as it is stored."""
+        sizes = self._sizes(config)
+        return tuple(math.prod(sum(_parts(axis, sizes)) for axis in group) for group in self._axes()[0])
 
     def shape(self, config: DecoderConfig) -> tuple[int, ...]:
-        """The canonical parameter's shape, layers included."""
-        sizes = _sizes(config)
-        leading = tuple(len(numbers) for numbers in self._counts(config).values())
-        return leading + tuple(sizes[letter] for letter in self._canonical_axes())
+        """The shape of the parameter, or of these layers of it."""
+        sizes = self._sizes(config)
+        return self.leading(config) + tuple(math.prod(sizes[axis] for axis in group) for group in self._axes()[1])
 
     def to_canonical(self, array: np.ndarray, config: DecoderConfig) -> np.ndarray:
-        """One stored tensor, of `source_shape`, in canonical layout without leading axes; a view of it."""
-        sizes = _sizes(config)
-        stored = [axis for group in self._stored_axes() for axis in group]
+        """One stored tensor, of `source_shape`, in canonical layout without leading axes; where it can be, a view."""
+        sizes = self._sizes(config)
+        before, after = self._axes()
+        stored = [axis for group in before for axis in group]
         split = array.reshape([sum(_parts(axis, sizes)) for axis in stored])
         for i, axis in enumerate(stored):
             if "+" in axis:
@@ -78,24 +81,35 @@ class Tensor:
                 stored[i] = axis.split("+")[self.piece]
         split = split.squeeze(tuple(i for i, axis in enumerate(stored) if axis == "1"))
         stored = [axis for axis in stored if axis != "1"]
-        return split.transpose([stored.index(letter) for letter in self._canonical_axes()])
+        moved = split.transpose([stored.index(axis) for group in after for axis in group])
+        moved = moved.reshape([math.prod(sizes[axis] for axis in group) for group in after])
+        if self.times == 1 and self.plus == 0:
+            return moved
+        return moved.astype(np.float32) * np.float32(self.times) + np.float32(self.plus)
 
     def _counts(self, config: DecoderConfig) -> dict[str, range]:
         """The numbers that stand in the name, by placeholder, in the order of the leading axes."""
         counts = {}
         if "{layer}" in self.name:
-            counts["layer"] = range(config.num_layers) if self.layers is None else self.layers
+            counts["layer"] = self._layers(config)
         if "{expert}" in self.name:
             assert config.experts is not None
             counts["expert"] = range(config.experts.num_experts)
         return counts
 
-    def _stored_axes(self) -> list[list[str]]:
-        stored, _ = self.layout.split("->")
-        return [(grouped or single).split() for grouped, single in re.findall(r"\(([^)]*)\)|(\S+)", stored)]
+    def _layers(self, config: DecoderConfig) -> range:
+        return range(config.num_layers) if self.layers is None else self.layers
 
-    def _canonical_axes(self) -> list[str]:
-        return self.layout.split("->")[1].split()
+    def _axes(self) -> tuple[list[list[str]], list[list[str]]]:
+        """The axes before and after; each is the list of axes that it is split into."""
+        before, after = (
+            [(grouped or single).split() for grouped, single in re.findall(r"\(([^)]*)\)|(\S+)", side)]
+            for side in self.layout.split("->")
+        )
+        return before, after
+
+    def _sizes(self, config: DecoderConfig) -> dict[str, int]:
+        return {**_sizes(config), "L": len(self._layers(config))}
 
 
 # The two ends of a family descended from Llama, but for the output matrix.
@@ -217,7 +231,9 @@ def _sizes(config: DecoderConfig) -> dict[str, int]:
         "H": config.head_dim,
         "F": config.d_mlp,
         "P": config.max_positions,
+        "h": config.head_dim // 2,
         "1": 1,
+        "2": 2,
     }
     if config.latent is not None:
         rotary_dim, value_dim = config.rotary_dim or config.head_dim, config.latent.value_dim

@@ -1,0 +1,94 @@
+"""Checkpoints of other JAX frameworks. They carry neither config nor tokenizer: a Hugging Face folder lends both."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from etils import epath
+
+from brb_jax.checkpoints import orbax_tree
+from brb_jax.checkpoints.checkpoint import CheckpointError, Params, files_below, fingerprint, read_json
+from brb_jax.checkpoints.frameworks import framework_of
+from brb_jax.checkpoints.streaming import check_tensors, load_tensors
+from brb_jax.models.config import DecoderConfig
+from brb_jax.models.families import family_of
+from brb_jax.models.families.tensors import Tensor
+
+
+class Arrays(Protocol):
+    """A tree of stored arrays, read one by one."""
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Of every array, by path, levels joined by slashes."""
+        ...
+
+    def read(self, path: str) -> np.ndarray: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class FrameworkTensors:
+    """The arrays of a tree under the names of their framework's table: a `TensorSource`."""
+
+    arrays: Arrays
+    paths: Mapping[str, str]
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """See `TensorSource`."""
+        return {name: self.arrays.shapes[path] for name, path in self.paths.items()}
+
+    def stored_name(self, name: str) -> str:
+        """The array's path in the tree; the table's name for it if it is not there."""
+        return self.paths.get(name, name)
+
+    def read(self, name: str) -> np.ndarray:
+        """One array, in host memory."""
+        return self.arrays.read(self.paths[name])
+
+
+@dataclasses.dataclass(frozen=True)
+class FrameworkCheckpoint:
+    """A checkpoint of another framework as a `Checkpoint`."""
+
+    tensors: FrameworkTensors
+    config: DecoderConfig
+    table: tuple[Tensor, ...]
+    fingerprint: str
+    tokenizer_path: Path
+    source: str
+
+    def load(self, abstract_params: Params) -> Params:
+        """See `Checkpoint.load`."""
+        return load_tensors(self, abstract_params)
+
+
+def open_framework(path: epath.Path, hf_folder: Path) -> FrameworkCheckpoint:
+    """Opens a checkpoint of another framework.
+
+    Args:
+        path: An Orbax directory: the run's, a step's or the parameters'.
+        hf_folder: A Hugging Face folder with the model's config and tokenizer.
+
+    Raises:
+        CheckpointError: The tree is not recognised, or does not hold what the config asks for.
+    """
+    tree = orbax_tree.find_tree(path)
+    arrays = orbax_tree.OrbaxArrays(tree)
+    hf = read_json(epath.Path(hf_folder) / "config.json")
+    try:
+        framework = framework_of(arrays.shapes)
+        config = family_of(hf).config_from_hf(hf)
+        paths = {name: stored for stored in arrays.shapes if (name := framework.table_name(stored)) is not None}
+        tensors = FrameworkTensors(arrays, paths)
+        table = framework.table(config, tensors.shapes)
+        check_tensors(tensors, config, table)
+    except ValueError as error:
+        raise CheckpointError(f"{tree}: {error}") from error
+    return FrameworkCheckpoint(
+        tensors, config, table, fingerprint(config, files_below(tree)), hf_folder, framework.name
+    )

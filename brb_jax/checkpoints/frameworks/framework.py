@@ -1,0 +1,28 @@
+"""What reading the checkpoints of another JAX framework takes: how its trees are told, and a table of their tensors."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping
+
+from brb_jax.models.config import DecoderConfig
+from brb_jax.models.families.tensors import Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class Framework:
+    """One layout of parameters in another framework's checkpoints.
+
+    Attributes:
+        name: As a run's record has it.
+        recognises: Whether a tree with these paths has this layout.
+        table_name: What `table` calls the array at a path, or None if no decoder has a part in it: optimizer states,
+            steps.
+        table: The tensors of a decoder of a config in a checkpoint of these arrays, by name with their shapes. Raises
+            CheckpointError if the framework's layout of this family is not known.
+    """
+
+    name: str
+    recognises: Callable[[Collection[str]], bool]
+    table_name: Callable[[str], str | None]
+    table: Callable[[DecoderConfig, Mapping[str, tuple[int, ...]]], tuple[Tensor, ...]]
