@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 
 import ml_dtypes  # noqa: F401 — teaches numpy the name bfloat16.
 import numpy as np
@@ -27,6 +28,7 @@ def convert(
     overwrite: bool = False,
     verify: bool = False,
     hf_config: str | None = None,
+    maxtext_settings: Sequence[str] = (),
 ) -> str:
     """Converts a checkpoint.
 
@@ -37,6 +39,7 @@ def convert(
         overwrite: Whether `out` may be there already; it is replaced only once the new one is complete.
         verify: Whether to compare what was written with transformers and torch.
         hf_config: For a checkpoint of another JAX framework; see `open_framework`.
+        maxtext_settings: Of a checkpoint of MaxText's, as `rope_type=default`.
 
     Returns:
         One line that says what was written; another one of what the comparison found.
@@ -53,7 +56,15 @@ def convert(
     from brb_jax.checkpoints.huggingface import HuggingFaceCheckpoint
     from brb_jax.verification import check_torch, compare_with_torch
 
-    checkpoint = open_checkpoint(source) if hf_config is None else open_framework(source, hf_config)
+    settings = dict(_setting(item) for item in maxtext_settings)
+    if hf_config is None:
+        if settings:
+            raise CheckpointError(
+                "--maxtext_settings is for a checkpoint of MaxText's, which needs --hf_config as well"
+            )
+        checkpoint = open_checkpoint(source)
+    else:
+        checkpoint = open_framework(source, hf_config, settings)
     if not isinstance(checkpoint, HuggingFaceCheckpoint | GgufCheckpoint | FrameworkCheckpoint):
         raise CheckpointError(f"{source} is converted already")
     if verify:
@@ -77,6 +88,16 @@ def convert(
     return f"{written}\n{comparison}"
 
 
+def _setting(item: str) -> tuple[str, str]:
+    """Name and value of `rope_type=default`."""
+    from brb_jax.checkpoints import CheckpointError
+
+    name, equals, value = item.partition("=")
+    if not equals:
+        raise CheckpointError(f"--maxtext_settings: {item!r} is not of the form rope_type=default")
+    return name.strip(), value.strip()
+
+
 def define_flags() -> None:
     """Defines the flags; see `shared_flags` for when."""
     flags.DEFINE_string(
@@ -91,6 +112,12 @@ def define_flags() -> None:
         "For a checkpoint of another JAX framework: a Hugging Face directory or Hub repository with the config and the "
         "tokenizer of its model.",
     )
+    flags.DEFINE_list(
+        "maxtext_settings",
+        [],
+        "For a checkpoint of MaxText's: what its config says under rope_type or normalize_embedding_logits, as "
+        "rope_type=default, where an error asks for it.",
+    )
     flags.DEFINE_string("out", None, "Required. The directory to write; may be in a bucket (gs://…).", required=True)
     flags.DEFINE_enum("dtype", "float32", ["float32", "bfloat16"], "Of the stored parameters.")
     flags.DEFINE_bool("overwrite", False, "Replace --out if it is a converted directory.")
@@ -101,7 +128,17 @@ def main() -> None:
     from brb_jax.checkpoints import CheckpointError
 
     try:
-        print(convert(FLAGS.source, FLAGS.out, FLAGS.dtype, FLAGS.overwrite, FLAGS.verify, FLAGS.hf_config))
+        print(
+            convert(
+                FLAGS.source,
+                FLAGS.out,
+                FLAGS.dtype,
+                FLAGS.overwrite,
+                FLAGS.verify,
+                FLAGS.hf_config,
+                FLAGS.maxtext_settings,
+            )
+        )
     except (CheckpointError, OSError) as error:
         sys.exit(f"convert: {error}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from etils import epath
 from brb_jax.checkpoints import orbax_tree
 from brb_jax.checkpoints.checkpoint import CheckpointError, Params, files_below, fingerprint, read_json
 from brb_jax.checkpoints.frameworks import framework_of
+from brb_jax.checkpoints.frameworks.framework import Framework
 from brb_jax.checkpoints.streaming import check_tensors, load_tensors
 from brb_jax.models.config import DecoderConfig
 from brb_jax.models.families import family_of
@@ -67,28 +68,53 @@ class FrameworkCheckpoint:
         return load_tensors(self, abstract_params)
 
 
-def open_framework(path: epath.Path, hf_folder: Path) -> FrameworkCheckpoint:
+def open_framework(path: epath.Path, hf_folder: Path, settings: Mapping[str, str]) -> FrameworkCheckpoint:
     """Opens a checkpoint of another framework.
 
     Args:
         path: An Orbax directory: the run's, a step's or the parameters'.
         hf_folder: A Hugging Face folder with the model's config and tokenizer.
+        settings: See `Framework.settings`.
 
     Raises:
         CheckpointError: The tree is not recognised, or does not hold what the config asks for.
     """
     tree = orbax_tree.find_tree(path)
     arrays = orbax_tree.OrbaxArrays(tree)
-    hf = read_json(epath.Path(hf_folder) / "config.json")
+    hf = read_json(hf_folder / "config.json")
     try:
         framework = framework_of(arrays.shapes)
+        _check_settings(framework, settings)
         config = family_of(hf).config_from_hf(hf)
-        paths = {name: stored for stored in arrays.shapes if (name := framework.table_name(stored)) is not None}
-        tensors = FrameworkTensors(arrays, paths)
-        table = framework.table(config, tensors.shapes)
+        tensors = FrameworkTensors(arrays, _paths(framework, arrays.shapes))
+        table = framework.table(config, tensors.shapes, **settings)
         check_tensors(tensors, config, table)
     except ValueError as error:
         raise CheckpointError(f"{tree}: {error}") from error
-    return FrameworkCheckpoint(
-        tensors, config, table, fingerprint(config, files_below(tree)), hf_folder, framework.name
-    )
+    told = ", ".join(f"{name}={value}" for name, value in sorted(settings.items()))
+    source = f"{framework.name} ({told})" if told else framework.name
+    return FrameworkCheckpoint(tensors, config, table, fingerprint(config, files_below(tree)), hf_folder, source)
+
+
+def _check_settings(framework: Framework, settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        if name not in framework.settings:
+            known = ", ".join(framework.settings) or "none"
+            raise CheckpointError(f"{framework.name} has no setting {name!r} that counts here, only {known}")
+        if value not in framework.settings[name]:
+            raise CheckpointError(f"{name}={value}: its values are {', '.join(framework.settings[name])}")
+
+
+def _paths(framework: Framework, stored: Collection[str]) -> dict[str, str]:
+    """The paths of the arrays that a decoder may have a part in, by the framework's names for them."""
+    paths: dict[str, str] = {}
+    for path in stored:
+        name = framework.table_name(path)
+        if name is None:
+            continue
+        if name in paths:
+            raise CheckpointError(
+                f"{path} and {paths[name]} are both {name}; name the directory of one of the two trees"
+            )
+        paths[name] = path
+    return paths

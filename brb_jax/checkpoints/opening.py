@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from etils import epath
 
@@ -51,17 +53,20 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         return gguf_file.open_gguf(ggufs[0])
     if ggufs:
         raise CheckpointError(f"{local} holds {len(ggufs)} GGUF files; name one: {', '.join(p.name for p in ggufs)}")
-    if orbax_tree.holds_tree(local):
+    if orbax_tree.holds_tree(local) and not (local.parent / canonical.MODEL).exists():
         raise CheckpointError(_needs_conversion(local))
     raise CheckpointError(f"{local} is not {_KINDS}: it holds {_listing(local)}{_elsewhere(local)}")
 
 
-def open_framework(path: str | os.PathLike[str], hf_config: str) -> TensorCheckpoint:
+def open_framework(
+    path: str | os.PathLike[str], hf_config: str, settings: Mapping[str, str] = MappingProxyType({})
+) -> TensorCheckpoint:
     """Opens a checkpoint of another JAX framework, which carries neither config nor tokenizer.
 
     Args:
         path: A directory of Orbax's, local or in a bucket: a run's, a step's or the parameters'.
         hf_config: The Hugging Face directory, or Hub repository, of a model with the same architecture and tokenizer.
+        settings: What the framework's own config says and the tree does not tell, by name; see `Framework.settings`.
 
     Raises:
         CheckpointError: It is of no known framework, damaged, or does not hold what the config asks for.
@@ -71,7 +76,7 @@ def open_framework(path: str | os.PathLike[str], hf_config: str) -> TensorCheckp
         if not _is_repository(hf_config):
             raise CheckpointError(f"--hf_config: {folder} does not exist{_nearest(folder)}")
         folder = huggingface.download(hf_config, weights=False)
-    return framework_checkpoint.open_framework(epath.Path(path), folder)
+    return framework_checkpoint.open_framework(epath.Path(path), folder, settings)
 
 
 def _open_remote(path: epath.Path) -> Checkpoint:

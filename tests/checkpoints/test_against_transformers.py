@@ -1,20 +1,16 @@
 """Checkpoints that transformers writes, and the logits its models give from them."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import tiny_models
-from flax import nnx
+from decoder_logits import logits
 
 from brb_jax.checkpoints import open_checkpoint
 from brb_jax.checkpoints.streaming import flatten
-from brb_jax.scoring.mesh import make_mesh
-from brb_jax.scoring.parameters import abstract_decoder, abstract_parameters, with_values
 
 pytestmark = pytest.mark.reference
 
-NUM_TOKENS, SLOTS = 60, 128
+NUM_TOKENS = 60
 
 LLAMA3 = {
     "rope_type": "llama3",
@@ -77,20 +73,4 @@ def test_logits(reference, tmp_path):
     tokens = np.random.default_rng(0).integers(0, tiny_models.V, NUM_TOKENS)
     with torch.no_grad():
         expected = reference(torch.tensor(tokens)[None]).logits[0].numpy()
-    np.testing.assert_allclose(logits(tmp_path / "ours", tokens), expected, rtol=0, atol=1e-5)
-
-
-def logits(folder, tokens):
-    """One causal row: every slot's subtree reaches to the end; padding sees itself."""
-    checkpoint = open_checkpoint(folder)
-    graph, state = abstract_decoder(checkpoint.config, jnp.dtype("float32"))
-    mesh = make_mesh({})
-    decoder = nnx.merge(graph, with_values(state, checkpoint.load(abstract_parameters(state, mesh))))
-    slots = np.arange(SLOTS, dtype=np.int32)
-    real = slots < len(tokens)
-    tokens_BT = np.pad(tokens, (0, SLOTS - len(tokens))).astype(np.int32)[None]
-    positions_BT = np.where(real, slots, 0)[None]
-    subtree_end_BT = np.where(real, len(tokens), slots + 1).astype(np.int32)[None]
-    with jax.set_mesh(mesh):
-        hidden_BTD = decoder.hidden_states(jnp.array(tokens_BT), jnp.array(positions_BT), jnp.array(subtree_end_BT))
-        return np.asarray(decoder.logits(hidden_BTD))[0, : len(tokens)]
+    np.testing.assert_allclose(logits(open_checkpoint(tmp_path / "ours"), tokens), expected, rtol=0, atol=1e-5)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from brb_jax.checkpoints.checkpoint import CheckpointError
 from brb_jax.checkpoints.frameworks.framework import Framework
+from brb_jax.checkpoints.frameworks.maxtext import MAXTEXT
 
-FRAMEWORKS: tuple[Framework, ...] = ()
+FRAMEWORKS: tuple[Framework, ...] = (MAXTEXT,)
 
 _MOST_LISTED = 40
 
