@@ -14,10 +14,13 @@ from brb_jax.checkpoints import orbax_tree
 from brb_jax.checkpoints.checkpoint import CheckpointError, Params, files_below, fingerprint, read_json
 from brb_jax.checkpoints.frameworks import framework_of
 from brb_jax.checkpoints.frameworks.framework import Framework
-from brb_jax.checkpoints.streaming import check_tensors, load_tensors
+from brb_jax.checkpoints.msgpack_arrays import MsgpackArrays
+from brb_jax.checkpoints.streaming import check_table, check_tensors, load_tensors
 from brb_jax.models.config import DecoderConfig
 from brb_jax.models.families import family_of
 from brb_jax.models.families.tensors import Tensor
+
+_PADDING = 256  # Rows; twice the multiple that accelerators like.
 
 
 class Arrays(Protocol):
@@ -72,28 +75,31 @@ def open_framework(path: epath.Path, hf_folder: Path, settings: Mapping[str, str
     """Opens a checkpoint of another framework.
 
     Args:
-        path: An Orbax directory: the run's, a step's or the parameters'.
+        path: An Orbax directory: the run's, a step's or the parameters'. Or a msgpack file.
         hf_folder: A Hugging Face folder with the model's config and tokenizer.
         settings: See `Framework.settings`.
 
     Raises:
         CheckpointError: The tree is not recognised, or does not hold what the config asks for.
     """
-    tree = orbax_tree.find_tree(path)
-    arrays = orbax_tree.OrbaxArrays(tree)
+    tree = path if path.is_file() else orbax_tree.find_tree(path)
+    arrays: Arrays = MsgpackArrays(tree) if tree.is_file() else orbax_tree.OrbaxArrays(tree)
+    files = [(tree.name, tree)] if tree.is_file() else files_below(tree)
     hf = read_json(hf_folder / "config.json")
     try:
         framework = framework_of(arrays.shapes)
         _check_settings(framework, settings)
         config = family_of(hf).config_from_hf(hf)
         tensors = FrameworkTensors(arrays, _paths(framework, arrays.shapes))
+        config = _padded(config, framework.table(config, tensors.shapes, **settings), tensors.shapes)
         table = framework.table(config, tensors.shapes, **settings)
+        check_table(framework.name, config, table)
         check_tensors(tensors, config, table)
     except ValueError as error:
         raise CheckpointError(f"{tree}: {error}") from error
     told = ", ".join(f"{name}={value}" for name, value in sorted(settings.items()))
     source = f"{framework.name} ({told})" if told else framework.name
-    return FrameworkCheckpoint(tensors, config, table, fingerprint(config, files_below(tree)), hf_folder, source)
+    return FrameworkCheckpoint(tensors, config, table, fingerprint(config, files), hf_folder, source)
 
 
 def _check_settings(framework: Framework, settings: Mapping[str, str]) -> None:
@@ -118,3 +124,14 @@ def _paths(framework: Framework, stored: Collection[str]) -> dict[str, str]:
             )
         paths[name] = path
     return paths
+
+
+def _padded(config: DecoderConfig, table: tuple[Tensor, ...], shapes: Mapping[str, tuple[int, ...]]) -> DecoderConfig:
+    """The config with as many rows of embeddings as are stored, if they are padded in another way than its own.
+
+    Gemma 2 has 256,128 rows in JAX checkpoints and 256,000 on the Hub; Gemma 3 with images 262,144 and 262,208.
+    """
+    (embeddings,) = (tensor for tensor in table if tensor.path == "embedder/table")
+    stored = shapes.get(embeddings.name, embeddings.source_shape(config))
+    rows = stored[embeddings.layout.split().index("V")]
+    return dataclasses.replace(config, vocab_size=rows) if abs(rows - config.vocab_size) <= _PADDING else config

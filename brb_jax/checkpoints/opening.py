@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from etils import epath
 
-from brb_jax.checkpoints import canonical, framework_checkpoint, gguf_file, huggingface, orbax_tree
+from brb_jax.checkpoints import canonical, framework_checkpoint, gguf_file, huggingface, msgpack_arrays, orbax_tree
 from brb_jax.checkpoints.checkpoint import Checkpoint, CheckpointError
 from brb_jax.checkpoints.streaming import TensorCheckpoint
 
@@ -43,6 +43,8 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     if local.is_file():
         if local.suffix == ".gguf":
             return gguf_file.open_gguf(local)
+        if msgpack_arrays.holds_arrays(epath.Path(local)):
+            raise CheckpointError(_needs_conversion(local, "a msgpack file"))
         raise CheckpointError(f"{local} is a file; a checkpoint is {_KINDS}{_elsewhere(local)}")
     if (local / canonical.MODEL).exists() or local.name.endswith(canonical.UNFINISHED):
         return canonical.open_canonical(epath.Path(local))
@@ -54,7 +56,7 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     if ggufs:
         raise CheckpointError(f"{local} holds {len(ggufs)} GGUF files; name one: {', '.join(p.name for p in ggufs)}")
     if orbax_tree.holds_tree(local) and not (local.parent / canonical.MODEL).exists():
-        raise CheckpointError(_needs_conversion(local))
+        raise CheckpointError(_needs_conversion(local, "an Orbax checkpoint"))
     raise CheckpointError(f"{local} is not {_KINDS}: it holds {_listing(local)}{_elsewhere(local)}")
 
 
@@ -64,7 +66,7 @@ def open_framework(
     """Opens a checkpoint of another JAX framework, which carries neither config nor tokenizer.
 
     Args:
-        path: A directory of Orbax's, local or in a bucket: a run's, a step's or the parameters'.
+        path: A directory of Orbax's, local or in a bucket: a run's, a step's or the parameters'. Or a msgpack file.
         hf_config: The Hugging Face directory, or Hub repository, of a model with the same architecture and tokenizer.
         settings: What the framework's own config says and the tree does not tell, by name; see `Framework.settings`.
 
@@ -83,13 +85,13 @@ def _open_remote(path: epath.Path) -> Checkpoint:
     if (path / canonical.MODEL).exists():
         return canonical.open_canonical(path)
     if orbax_tree.holds_tree(path):
-        raise CheckpointError(_needs_conversion(path))
+        raise CheckpointError(_needs_conversion(path, "an Orbax checkpoint"))
     raise CheckpointError(f"{path} has no {canonical.MODEL}; in a bucket only converted directories can be read")
 
 
-def _needs_conversion(path: os.PathLike[str]) -> str:
+def _needs_conversion(path: os.PathLike[str], kind: str) -> str:
     return (
-        f"{path} is an Orbax checkpoint without config and tokenizer; convert it: python -m brb_jax.convert "
+        f"{path} is {kind} without config and tokenizer; convert it: python -m brb_jax.convert "
         f"--source={path} --hf_config=REPOSITORY --out=DIR, where REPOSITORY, or a folder like it, has these two"
     )
 

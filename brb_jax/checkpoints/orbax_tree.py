@@ -7,6 +7,7 @@ is a `_METADATA` file, be it the directory itself, an item in it, or an item of 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,18 +20,20 @@ from brb_jax.checkpoints.checkpoint import CheckpointError
 
 _TREE = "_METADATA"
 _UNFINISHED = ".orbax-checkpoint-tmp"
+_STEP = re.compile(r"(?:(?:ckpt|checkpoint|step)_)?(\d+)")
+_PARAMETERS = "model_params"  # Beside it Tunix saves the optimizer's state, as an item of its own.
 _MOST_LISTED = 8
 
 
 def holds_tree(path: epath.Path) -> bool:
     """Whether there is a tree for `find_tree` to find, be it one of several."""
     steps = [entry for entry in path.iterdir() if entry.is_dir()] if path.is_dir() else []
-    items = [item for step in steps if step.name.isdigit() for item in step.iterdir()]
+    items = [item for step in steps if _STEP.fullmatch(step.name) for item in step.iterdir()]
     return any((folder / _TREE).exists() for folder in (path, *steps, *items))
 
 
 def find_tree(path: str | os.PathLike[str]) -> epath.Path:
-    """The directory that holds the tree: `path`, its only item, or that of its latest finished step.
+    """The directory that holds the tree: `path`, its only item or the parameters', or that of its latest finished step.
 
     Raises:
         CheckpointError: There is none, or several and no telling which is meant; or it is unfinished.
@@ -44,10 +47,12 @@ def find_tree(path: str | os.PathLike[str]) -> epath.Path:
     if (folder / _TREE).exists():
         return folder
     names = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and _UNFINISHED not in entry.name)
-    steps = [name for name in names if name.isdigit()]
-    if steps:
-        return find_tree(folder / max(steps, key=int))
     trees = [name for name in names if (folder / name / _TREE).exists()]
+    steps = {name: int(step[1]) for name in names if (step := _STEP.fullmatch(name))}
+    if steps:
+        return find_tree(folder / max(steps, key=steps.__getitem__))
+    if _PARAMETERS in trees:
+        return folder / _PARAMETERS
     if len(trees) == 1:
         return folder / trees[0]
     if trees:

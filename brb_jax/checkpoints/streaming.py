@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
@@ -46,6 +47,23 @@ class TensorCheckpoint(Checkpoint, Protocol):
     def tensors(self) -> TensorSource: ...
     @property
     def table(self) -> tuple[Tensor, ...]: ...
+
+
+def check_table(name: str, config: DecoderConfig, table: tuple[Tensor, ...]) -> None:
+    """Checks that a framework's table says where every layer of every parameter comes from.
+
+    Raises:
+        CheckpointError: It does not: the framework has no models with such parameters.
+    """
+    sizes = {tensor.path: math.prod(tensor.shape(config)) for tensor in family_named(config.family).tensors(config)}
+    stored = dict.fromkeys(sizes, 0)
+    for tensor in table:
+        stored[tensor.path] = stored.get(tensor.path, 0) + math.prod(tensor.shape(config))
+    others = [path for path in stored if stored[path] != sizes.get(path, 0)]
+    if others:
+        raise CheckpointError(
+            f"{name} has no models like that of the config: they differ in {', '.join(others[:_MOST_LISTED])}"
+        )
 
 
 def check_tensors(source: TensorSource, config: DecoderConfig, table: tuple[Tensor, ...]) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from brb_jax.checkpoints.checkpoint import CheckpointError
+from brb_jax.checkpoints.frameworks.easylm import EASYLM
 from brb_jax.checkpoints.frameworks.framework import Framework
+from brb_jax.checkpoints.frameworks.gemma import GEMMA_LAYOUTS
 from brb_jax.checkpoints.frameworks.maxtext import MAXTEXT
+from brb_jax.checkpoints.frameworks.tunix import TUNIX
 
-FRAMEWORKS: tuple[Framework, ...] = (MAXTEXT,)
+FRAMEWORKS: tuple[Framework, ...] = (MAXTEXT, TUNIX, *GEMMA_LAYOUTS, EASYLM)
 
 _MOST_LISTED = 40
 
