@@ -18,8 +18,9 @@ from brb_jax.models.families import Family, family_of
 from brb_jax.models.families.tensors import Tensor
 
 _SINGLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
-_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 _DTYPES = ("F64", "F32", "F16", "BF16")
+_MOST_LISTED = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +108,8 @@ def download(repo: str, weights: bool = True) -> Path:
     """A Hub repository's config, tokenizer and, if wanted, safetensors, in the Hub's cache.
 
     Raises:
-        CheckpointError: There is no such repository, no access to it, or no network and no cached copy.
+        CheckpointError: There is no such repository, no access to it, or no network and no cached copy; or it has no
+            safetensors.
     """
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
@@ -120,7 +122,40 @@ def download(repo: str, weights: bool = True) -> Path:
         raise CheckpointError(
             f"{repo} is no path here, and fetching it from the Hugging Face Hub failed: {first_line}"
         ) from error
+    if not list(Path(folder).glob("*.safetensors")):
+        name = repo.partition("/")[2]
+        raise CheckpointError(
+            f"{repo} has no safetensors on the Hugging Face Hub; weights in other files, such as pytorch_model.bin, "
+            f"are pickles, which are neither fetched nor loaded, because they can run any code; "
+            f"{_save_as_safetensors(repo, name)}"
+        )
     return Path(folder)
+
+
+def refused_pickles(place: Path) -> str | None:
+    """What is said of a file, or of a folder's files, that may be pickled weights, by their names alone.
+
+    Returns:
+        None where there are none, or where safetensors are beside them.
+    """
+    folder = place if place.is_dir() else place.parent
+    files = sorted(folder.iterdir()) if place.is_dir() else [place]
+    names = [path.name for path in files if path.suffix in _PICKLES]
+    if not names or list(folder.glob("*.safetensors")):
+        return None
+    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    found = f"{', '.join(names[:_MOST_LISTED])}{more}: pickles are never loaded, because they can run any code"
+    if any(name.startswith("consolidated.") for name in names):
+        return f"{found}; this is Meta's own form: use the same model in its Hugging Face form, with safetensors"
+    return f"{found}; {_save_as_safetensors(str(folder), str(folder))}"
+
+
+def _save_as_safetensors(source: str, target: str) -> str:
+    """The way from pickles to safetensors, in the environment of whoever trusts the pickle."""
+    return (
+        "if you trust them, save the model as safetensors, where torch is installed: "
+        f"transformers.AutoModelForCausalLM.from_pretrained({source!r}, dtype='auto').save_pretrained({target!r})"
+    )
 
 
 def _weight_files(folder: Path) -> tuple[list[Path], dict[str, str] | None]:
@@ -138,14 +173,7 @@ def _weight_files(folder: Path) -> tuple[list[Path], dict[str, str] | None]:
         return [_checked(loose[0])], None
     if loose:
         raise CheckpointError(f"there are {len(loose)} safetensors files, but no {_INDEX}")
-    pickles = sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern))
-    if pickles:
-        raise CheckpointError(
-            f"there are pickled weights ({', '.join(pickles[:3])}), which are never loaded, because a "
-            "pickle can run any code; save the model as safetensors: "
-            "AutoModelForCausalLM.from_pretrained(...).save_pretrained(...)"
-        )
-    raise CheckpointError("there is a config.json, but no safetensors file")
+    raise CheckpointError(refused_pickles(folder) or "there is a config.json, but no safetensors file")
 
 
 def _checked(path: Path) -> Path:

@@ -38,6 +38,11 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     if not local.exists():
         if _is_repository(text):
             return huggingface.open_huggingface(huggingface.download(text))
+        unfinished = local.with_name(f"{local.name}{canonical.UNFINISHED}")
+        if unfinished.exists():
+            raise CheckpointError(
+                f"{local} does not exist, but {unfinished} is an unfinished conversion; run brb_jax.convert again"
+            )
         raise CheckpointError(f"{local} does not exist{_nearest(local)}")
     local = local.resolve()
     if local.is_file():
@@ -45,6 +50,8 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
             return gguf_file.open_gguf(local)
         if msgpack_arrays.holds_arrays(epath.Path(local)):
             raise CheckpointError(_needs_conversion(local, "a msgpack file"))
+        if pickles := huggingface.refused_pickles(local):
+            raise CheckpointError(f"{local.parent}: {pickles}")
         raise CheckpointError(f"{local} is a file; a checkpoint is {_KINDS}{_elsewhere(local)}")
     if (local / canonical.MODEL).exists() or local.name.endswith(canonical.UNFINISHED):
         return canonical.open_canonical(epath.Path(local))
@@ -57,7 +64,10 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         raise CheckpointError(f"{local} holds {len(ggufs)} GGUF files; name one: {', '.join(p.name for p in ggufs)}")
     if orbax_tree.holds_tree(local) and not (local.parent / canonical.MODEL).exists():
         raise CheckpointError(_needs_conversion(local, "an Orbax checkpoint"))
-    raise CheckpointError(f"{local} is not {_KINDS}: it holds {_listing(local)}{_elsewhere(local)}")
+    elsewhere = _elsewhere(local)
+    if not elsewhere and (pickles := huggingface.refused_pickles(local)):
+        raise CheckpointError(f"{local}: {pickles}")
+    raise CheckpointError(f"{local} is not {_KINDS}: it holds {_listing(local)}{elsewhere}")
 
 
 def open_framework(

@@ -1,6 +1,9 @@
 """Hugging Face directories: every parameter in its place, or an error that names the file or tensor."""
 
 import json
+import os
+import pickle
+import re
 import shutil
 
 import jax
@@ -243,12 +246,60 @@ def test_several_files_without_an_index(llama):
         open_checkpoint(llama)
 
 
-def test_pickles_are_refused(llama):
-    (llama / "model.safetensors").rename(llama / "pytorch_model.bin")
-    with pytest.raises(CheckpointError, match=r"pickled weights \(pytorch_model.bin\).*save_pretrained"):
-        open_checkpoint(llama)
-    (llama / "pytorch_model.bin").unlink()
-    with pytest.raises(CheckpointError, match="no safetensors file"):
+class Trap:
+    """What a pickle can do: whoever loads it makes a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+@pytest.mark.parametrize(
+    ("names", "listed"),
+    [
+        (["pytorch_model.bin"], "pytorch_model.bin"),
+        (["model.pt"], "model.pt"),
+        (["model.pth"], "model.pth"),
+        (
+            [f"pytorch_model-0000{i}-of-00004.bin" for i in range(1, 5)] + ["pytorch_model.bin.index.json"],
+            "pytorch_model-00001-of-00004.bin, pytorch_model-00002-of-00004.bin, "
+            "pytorch_model-00003-of-00004.bin and 1 more",
+        ),
+    ],
+)
+def test_pickles_are_refused(names, listed, llama, tmp_path):
+    (llama / "model.safetensors").rename(tmp_path / "model.safetensors")
+    for name in names:
+        (llama / name).write_bytes(pickle.dumps(Trap(tmp_path / "loaded")))
+    for path, listed_there in ((llama, listed), (llama / names[0], names[0])):
+        expected = re.escape(f"{listed_there}: pickles are never loaded, because they can run any code; if you trust")
+        with pytest.raises(CheckpointError, match=rf"/model: {expected} them, save.*save_pretrained\('{llama}'\)$"):
+            open_checkpoint(path)
+    assert not (tmp_path / "loaded").exists()
+    (tmp_path / "model.safetensors").rename(llama / "model.safetensors")
+    open_checkpoint(llama)
+
+
+def test_metas_own_form_is_refused(tmp_path):
+    (tmp_path / "params.json").write_text("{}")
+    for i in range(2):
+        (tmp_path / f"consolidated.0{i}.pth").write_bytes(pickle.dumps(Trap(tmp_path / "loaded")))
+    for path, listed in (
+        (tmp_path, "consolidated.00.pth, consolidated.01.pth"),
+        (tmp_path / "consolidated.00.pth", "consolidated.00.pth"),
+    ):
+        with pytest.raises(
+            CheckpointError, match=rf"{listed}: pickles are never loaded.*Meta's own form.*safetensors$"
+        ):
+            open_checkpoint(path)
+    assert not (tmp_path / "loaded").exists()
+
+
+def test_nothing_but_a_config(llama):
+    (llama / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"there is a config\.json, but no safetensors file$"):
         open_checkpoint(llama)
 
 

@@ -65,6 +65,26 @@ def test_hub_repository(model, monkeypatch):
     assert not any("bin" in pattern or pattern == "*" for pattern in patterns)
 
 
+def test_hub_repository_of_pickles(model, monkeypatch):
+    """They are not fetched, so what is said does not depend on what else the repository holds."""
+    (model / "model.safetensors").unlink()
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda repo, allow_patterns: str(model))
+    with pytest.raises(
+        CheckpointError, match=r"^someone/old has no safetensors on the .* are pickles, .*'someone/old'"
+    ):
+        open_checkpoint("someone/old")
+
+
+def test_pickles_beside_a_checkpoint(model):
+    """The checkpoint is what is pointed out."""
+    (model.parent / "optimizer.pt").write_text("")
+    with pytest.raises(CheckpointError, match=r"it holds model/, optimizer.pt; there is a checkpoint below: .*/model$"):
+        open_checkpoint(model.parent)
+    (model / "optimizer.pt").write_text("")
+    with pytest.raises(CheckpointError, match=r"optimizer.pt is a file; .*the folder above is a checkpoint"):
+        open_checkpoint(model / "optimizer.pt")
+
+
 def test_folder_of_something_else(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
     with pytest.raises(CheckpointError, match=r"is not a converted directory, .*: it holds notes.txt"):
