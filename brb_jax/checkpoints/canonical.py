@@ -34,6 +34,8 @@ PARAMS, MODEL = "params", "model.json"
 UNFINISHED = ".unfinished"
 _FORMAT = 1
 _MOST_CHARACTERS = 300
+# What Orbax holds beside an array that it writes: the chunks in its hands, and what is not yet in a file.
+_CHUNK_BYTES, _FILE_BYTES = 2**25, 2**27
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,9 +124,11 @@ def save_canonical(
     unfinished.mkdir(parents=True)
     copy_tokenizer(epath.Path(checkpoint.tokenizer_path), unfinished)
     shapes = parameter_shapes(checkpoint.config)
-    for name in shapes:
-        ocp.partial.save(unfinished / PARAMS, nest({name: read_parameter(checkpoint, name, dtype)}))
-    ocp.partial.finalize(unfinished / PARAMS)
+    with _bounded_writing():
+        for name in shapes:
+            # No name is given to the array: it would keep the last one alive while the next one is read.
+            ocp.partial.save(unfinished / PARAMS, nest({name: read_parameter(checkpoint, name, dtype)}))
+        ocp.partial.finalize(unfinished / PARAMS)
     model = {
         "format": _FORMAT,
         "brb_jax": brb_jax.__version__,
@@ -138,6 +142,20 @@ def save_canonical(
         path.rmtree()
     unfinished.rename(path)
     return shapes
+
+
+def _bounded_writing() -> ocp.Context:
+    """Settings of Orbax by which writing an array takes a fixed amount of memory beside the array itself.
+
+    By default it copies the array, and then compresses it as one piece.
+    """
+    context = ocp.Context()
+    context.memory.deepcopy_host_arrays = False  # `save` returns when all is written.
+    saving = context.array.saving
+    saving.use_zarr3 = False  # There all chunks of an array are one value, held until the last is compressed.
+    saving.storage_options.chunk_byte_size = _CHUNK_BYTES
+    saving.ocdbt_target_data_file_size = _FILE_BYTES
+    return context
 
 
 def _stored_shapes(path: epath.Path) -> dict[str, tuple[int, ...]]:

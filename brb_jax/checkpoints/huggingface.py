@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+import json
+import struct
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 from etils import epath
 from safetensors import SafetensorError, safe_open
@@ -19,7 +21,7 @@ from brb_jax.models.families.tensors import Tensor
 
 _SINGLE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
-_DTYPES = ("F64", "F32", "F16", "BF16")
+_DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16}
 _MOST_LISTED = 3
 
 
@@ -50,22 +52,24 @@ class SafetensorsFiles:
         """
         self.files, index = _weight_files(folder)
         self.shapes: dict[str, tuple[int, ...]] = {}
-        self._places: dict[str, tuple[str, Path]] = {}
+        self._places: dict[str, _Place] = {}
         found = {}
         for path in self.files:
-            for stored, (shape, dtype) in _read_header(path).items():
+            for stored, place in _read_header(path).items():
                 found[stored] = path.name
                 name = family.canonical_name(stored)
                 if name is None:
                     continue
-                if dtype not in _DTYPES:
+                if place.dtype not in _DTYPES:
                     raise CheckpointError(
-                        f"{path.name}: {stored} is stored as {dtype}, only {', '.join(_DTYPES)} are read"
+                        f"{path.name}: {stored} is stored as {place.dtype}, only {', '.join(_DTYPES)} are read"
                     )
                 if name in self._places:
-                    raise CheckpointError(f"{path.name}: {stored} is also in the checkpoint as {self._places[name][0]}")
-                self._places[name] = (stored, path)
-                self.shapes[name] = shape
+                    raise CheckpointError(
+                        f"{path.name}: {stored} is also in the checkpoint as {self.stored_name(name)}"
+                    )
+                self._places[name] = place
+                self.shapes[name] = place.shape
         if index is not None and index != found:
             wrong = sorted(name for name in index.keys() | found.keys() if index.get(name) != found.get(name))
             name = wrong[0]
@@ -76,13 +80,23 @@ class SafetensorsFiles:
 
     def stored_name(self, name: str) -> str:
         """The tensor's name in its file; its family's name for it if it is not there."""
-        return self._places[name][0] if name in self._places else name
+        return self._places[name].stored if name in self._places else name
 
     def read(self, name: str) -> np.ndarray:
-        """One tensor; bfloat16 as ml_dtypes' bfloat16, bit for bit."""
-        stored, path = self._places[name]
-        with safe_open(path, framework="numpy") as file:
-            return file.get_tensor(stored)
+        """One tensor, mapped from its file, so that it takes no memory; bfloat16 as ml_dtypes', bit for bit."""
+        place = self._places[name]
+        return np.memmap(place.path, _DTYPES[place.dtype], "r", place.offset, place.shape)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """Where a tensor is: its name and its first byte in a file."""
+
+    stored: str
+    path: Path
+    offset: int
+    shape: tuple[int, ...]
+    dtype: str
 
 
 def open_huggingface(folder: Path) -> HuggingFaceCheckpoint:
@@ -184,12 +198,18 @@ def _checked(path: Path) -> Path:
     return path
 
 
-def _read_header(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Shape and dtype of every tensor of a file. safetensors compares the header with the file's length."""
-    with contextlib.ExitStack() as stack:
-        try:
-            file = stack.enter_context(safe_open(path, framework="numpy"))
-        except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"{path.name} is not a whole safetensors file: {error}") from error
-        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 — not a dict
-        return {name: (tuple(part.get_shape()), part.get_dtype()) for name, part in slices.items()}
+def _read_header(path: Path) -> dict[str, _Place]:
+    """Every tensor of a file. safetensors compares the header with the file's length."""
+    try:
+        with safe_open(path, framework="numpy"):
+            pass
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path.name} is not a whole safetensors file: {error}") from error
+    with path.open("rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+    header.pop("__metadata__", None)
+    return {
+        name: _Place(name, path, 8 + length + entry["data_offsets"][0], tuple(entry["shape"]), entry["dtype"])
+        for name, entry in header.items()
+    }

@@ -153,12 +153,15 @@ def load_tensors(checkpoint: TensorCheckpoint, abstract_params: Params) -> Param
     check_tree(parameter_shapes(checkpoint.config), abstract_params)
     params = {}
     for path, leaf in flatten(abstract_params).items():
-        parameter = read_parameter(checkpoint, path, leaf.dtype)
-        # A callback, not device_put: with several processes each may give only the shards it can address.
-        params[path] = jax.make_array_from_callback(leaf.shape, leaf.sharding, parameter.__getitem__)
-        # Transfers are asynchronous; without this wait host copies of many parameters would be alive at once.
-        params[path].block_until_ready()
+        params[path] = _place(read_parameter(checkpoint, path, leaf.dtype), leaf)
     return nest(params)
+
+
+def _place(parameter: np.ndarray, leaf: jax.ShapeDtypeStruct) -> jax.Array:
+    # A callback, not device_put: with several processes each may give only the shards it can address.
+    placed = jax.make_array_from_callback(leaf.shape, leaf.sharding, parameter.__getitem__)
+    # Transfers are asynchronous; without this wait host copies of many parameters would be alive at once.
+    return placed.block_until_ready()
 
 
 def flatten(params: Params) -> dict[str, jax.ShapeDtypeStruct]:
