@@ -53,8 +53,11 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         if pickles := huggingface.refused_pickles(local):
             raise CheckpointError(f"{local.parent}: {pickles}")
         raise CheckpointError(f"{local} is a file; a checkpoint is {_KINDS}{_elsewhere(local)}")
-    if (local / canonical.MODEL).exists() or local.name.endswith(canonical.UNFINISHED):
+    if (local / canonical.MODEL).exists():
         return canonical.open_canonical(epath.Path(local))
+    for folder in (local, *local.parents):
+        if folder.name.endswith(canonical.UNFINISHED):
+            raise CheckpointError(f"{folder} is an unfinished conversion; run brb_jax.convert again")
     if (local / "config.json").exists():
         return huggingface.open_huggingface(local)
     ggufs = sorted(local.glob("*.gguf"))

@@ -101,11 +101,9 @@ def test_what_a_killed_conversion_leaves_does_not_open(killed):
     unfinished = killed.with_name("out.unfinished")
     left = [path for path in unfinished.rglob("*") if path.is_dir()]
     assert len(left) > 3
-    for path in left:
-        with pytest.raises(CheckpointError, match="is not a converted directory"):
+    for path in (unfinished, *left):
+        with pytest.raises(CheckpointError, match=rf"^{unfinished} is an unfinished conversion; run brb_jax.convert"):
             open_checkpoint(path)
-    with pytest.raises(CheckpointError, match=rf"{unfinished} is an unfinished conversion; run brb_jax.convert again$"):
-        open_checkpoint(unfinished)
     with pytest.raises(
         CheckpointError, match=rf"{killed} does not exist, but {unfinished} is an unfinished conversion"
     ):

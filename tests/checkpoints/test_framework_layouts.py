@@ -147,7 +147,7 @@ def test_a_leaf_that_is_missing(tmp_path):
 def test_an_unknown_tree(tmp_path):
     source = save(tmp_path / "unknown", {"encoder/block_0/kernel": np.ones((2, 3)), "encoder/bias": np.ones(4)})
     said = opening_error(source, TUNIX / "llama")
-    assert "its tree is of no framework that is known (Tunix, " in said
+    assert "its tree is of no framework that is known (MaxText, Tunix, " in said
     assert said.splitlines()[1:] == ["  encoder/bias (4,)", "  encoder/block_0/kernel (2, 3)"]
 
 
