@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, Experts, Latent, LayerKind, RotaryScaling
-from brb_jax.models.families.attributes import BASICS, basics, refuse_others, require_sizes, require_value
+from brb_jax.models.families.attributes import BASICS, basics, positive, refuse_others, require_sizes, require_value
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
 from brb_jax.models.families.rotary import ROTARY, flat_rotary, rotary_parameters
@@ -69,7 +69,7 @@ def v2_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     if grouped:
         require_sizes(hf, "n_group", "topk_group")
     rule = {
-        "scale": float(values["routed_scaling_factor"]),
+        "scale": positive(values, "routed_scaling_factor"),
         "num_groups": values["n_group"] if grouped else 1,
         "groups_per_token": values["topk_group"] if grouped else 1,
     }
@@ -93,7 +93,7 @@ def v3_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     rule = {
         "score": "sigmoid",
         "normalize": values["norm_topk_prob"],
-        "scale": float(values["routed_scaling_factor"]),
+        "scale": positive(values, "routed_scaling_factor"),
         "num_groups": values["n_group"],
         "groups_per_token": values["topk_group"],
         "best_per_group": 2,

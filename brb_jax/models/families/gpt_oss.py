@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import ClampedGate, DecoderConfig, Experts, LayerKind
-from brb_jax.models.families.attributes import BASICS, basics, refuse_others, require_sizes, require_value
+from brb_jax.models.families.attributes import BASICS, basics, positive, refuse_others, require_sizes, require_value
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer, layer_types, window
 from brb_jax.models.families.rotary import ROTARY, flat_rotary, rotary_parameters
@@ -77,7 +77,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
             score="softmax_of_chosen",
             router_bias=True,
             bias=True,
-            clamped=ClampedGate(limit=values["swiglu_limit"], sharpness=values["swiglu_alpha"]),
+            clamped=ClampedGate(limit=positive(values, "swiglu_limit"), sharpness=positive(values, "swiglu_alpha")),
         ),
     )
 
