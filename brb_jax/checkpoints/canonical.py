@@ -35,7 +35,7 @@ UNFINISHED = ".unfinished"
 _FORMAT = 1
 _MOST_CHARACTERS = 300
 # What Orbax holds beside an array that it writes: the chunks in its hands, and what is not yet in a file.
-_CHUNK_BYTES, _FILE_BYTES = 2**25, 2**27
+_CHUNK_BYTES, _FILE_BYTES = 2**23, 2**26
 
 
 @dataclasses.dataclass(frozen=True)
