@@ -16,7 +16,14 @@ os.environ["TOKENIZERS_PARALLELISM"] = "true"
 jaxtyping.install_import_hook(
     [
         f"brb_jax.{part}"
-        for part in ("models.attention", "models.decoder", "models.experts", "models.rotary", "scoring")
+        for part in (
+            "models.attention",
+            "models.decoder",
+            "models.experts",
+            "models.layer_view",
+            "models.rotary",
+            "scoring",
+        )
     ],
     "beartype.beartype",
 )

@@ -7,7 +7,6 @@ softmax are float32, and so are the results of matrix products; their operands h
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import jax
@@ -17,45 +16,14 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from brb_jax.models import rotary
-from brb_jax.models.attention import NO_WINDOW, BlockPairs, block_pairs, block_size, tree_attention, tree_lengths
+from brb_jax.models.attention import tree_attention
 from brb_jax.models.config import DecoderConfig, Stack
 from brb_jax.models.experts import ExpertsMLP
 from brb_jax.models.latent_attention import LatentAttention
+from brb_jax.models.layer_view import LayerView, layer_views
 from brb_jax.models.layers import MLP, Linear, RMSNorm, norm, parameter
 from brb_jax.models.partitioning import constrain
 from brb_jax.models.products import DEFAULT_PRODUCTS, Products, multiplying, operand, precision
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class LayerView:
-    """What a layer of one kind sees of the input; with a leading axis over kinds until the scan picks one."""
-
-    cosine_BTh: Float[Array, "... B T h"]
-    sine_BTh: Float[Array, "... B T h"]
-    window: Int[Array, "..."]
-    pairs: BlockPairs
-    positions_BT: Int[Array, "... B T"]
-    subtree_end_BT: Int[Array, "... B T"]
-
-
-def layer_views(config: DecoderConfig, positions_BT: Int[Array, "B T"], subtree_end_BT: Int[Array, "B T"]) -> LayerView:
-    """The views of all layer kinds, stacked: computed once, before the scan."""
-    block = block_size(positions_BT.shape[1])
-    rotary_dim = config.rotary_dim or config.head_dim
-    views = []
-    for kind in config.layer_kinds:
-        scaling = kind.rotary_scaling
-        if scaling is not None and scaling.by_length:
-            frequencies = rotary.frequencies_by_length(rotary_dim, kind, tree_lengths(positions_BT))
-        else:
-            frequencies = rotary.frequencies(rotary_dim, kind)
-        attention_factor = 1.0 if scaling is None else scaling.attention_factor
-        cosine_BTh, sine_BTh = rotary.phases(positions_BT, frequencies, attention_factor)
-        window = jnp.asarray(NO_WINDOW if kind.window is None else kind.window, jnp.int32)
-        pairs = block_pairs(subtree_end_BT, positions_BT, window, block)
-        views.append(LayerView(cosine_BTh, sine_BTh, window, pairs, positions_BT, subtree_end_BT))
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *views)
 
 
 class Attention(nnx.Module):

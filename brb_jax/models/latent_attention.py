@@ -7,7 +7,7 @@ cached between passes here, so keys and values are made in full and attended to 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 from flax import nnx
@@ -16,12 +16,10 @@ from jaxtyping import Array, Float
 from brb_jax.models import rotary
 from brb_jax.models.attention import tree_attention
 from brb_jax.models.config import DecoderConfig
+from brb_jax.models.layer_view import LayerView
 from brb_jax.models.layers import Linear, RMSNorm
 from brb_jax.models.partitioning import constrain
 from brb_jax.models.products import operand, precision
-
-if TYPE_CHECKING:
-    from brb_jax.models.decoder import LayerView
 
 
 class LatentAttention(nnx.Module):
