@@ -46,7 +46,7 @@ class RunConfig:
     rules: Rules = dataclasses.field(default_factory=Rules)
     baseline_seed: int = 0
     dtype: Literal["float32", "bfloat16"] | None = None
-    param_dtype: Literal["float32", "bfloat16"] | None = None
+    param_dtype: Literal["float32", "bfloat16", "int8"] | None = None
     activation_dtype: Literal["float32", "bfloat16"] | None = None
     matmul_precision: Literal["default", "high", "highest"] | None = None
     sharing: Literal["tree", "case", "none"] | None = None

@@ -41,7 +41,12 @@ def define_flags() -> None:
 
     dtypes = ["float32", "bfloat16"]
     flags.DEFINE_enum("dtype", None, dtypes, "Of parameters and matrix operands alike; default: float32.")
-    flags.DEFINE_enum("param_dtype", None, dtypes, "Of parameters in memory; default: --dtype.")
+    flags.DEFINE_enum(
+        "param_dtype",
+        None,
+        [*dtypes, "int8"],
+        "Of parameters in memory; int8 is that of matrices alone, quantised as they are loaded; default: --dtype.",
+    )
     flags.DEFINE_enum("activation_dtype", None, dtypes, "Of the operands of matrix products; default: --dtype.")
     flags.DEFINE_enum(
         "matmul_precision",

@@ -20,7 +20,7 @@ from brb_jax.tokens.packing import Plan
 from brb_jax.tokens.request import TokenizedCase
 from brb_jax.tokens.tokenizer import Tokenizer
 
-_PACKAGES = ("brb-jax", "jax", "jaxlib", "flax", "orbax-checkpoint", "transformers", "tokenizers", "numpy")
+_PACKAGES = ("brb-jax", "jax", "jaxlib", "flax", "orbax-checkpoint", "transformers", "tokenizers", "numpy", "qwix")
 _FIRST_IDS = 8
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,20 @@ from etils import epath
 import brb_jax
 from brb_jax.checkpoints.checkpoint import CheckpointError, Params, files_below, fingerprint, read_json
 from brb_jax.checkpoints.streaming import (
+    Part,
     TensorCheckpoint,
     check_tree,
     flatten,
     nest,
     parameter_shapes,
+    place_quantised,
     read_parameter,
 )
 from brb_jax.checkpoints.tokenizer_files import copy_tokenizer, temporary_folder
 from brb_jax.models import config as model_config
 from brb_jax.models.config import DecoderConfig
+from brb_jax.models.families import family_named
+from brb_jax.models.families.tensors import Tensor
 
 PARAMS, MODEL = "params", "model.json"
 UNFINISHED = ".unfinished"
@@ -61,12 +66,28 @@ class CanonicalCheckpoint:
         try:
             stored = _stored_shapes(self.path / PARAMS)
             check_tree(stored, abstract_params)
-            return ocp.load(self.path / PARAMS, dict(abstract_params))
+            asked = flatten(abstract_params)
+            params = self._restore({path: asked[path] for path in stored if asked[path].dtype != np.int8}, stored)
+            for tensor in family_named(self.config.family).tensors(self.config):
+                if asked[tensor.path].dtype == np.int8:
+                    params |= place_quantised(tensor.path, self._parts(tensor, stored), asked)
+            return nest(params)
         except (CheckpointError, jax.errors.JaxRuntimeError):
             raise
         except Exception as error:  # What Orbax raises for damaged files is a bare Exception of many lines.
             reason = " ".join(str(error.__cause__ or error).split())[:_MOST_CHARACTERS]
             raise CheckpointError(f"{self.path / PARAMS} is damaged; convert the checkpoint again: {reason}") from error
+
+    def _parts(self, tensor: Tensor, stored: Iterable[str]) -> Iterator[Part]:
+        """A parameter's layers, or experts layer by layer, in the dtype they are stored in; all are in host memory."""
+        parameter = self._restore({tensor.path: np.ndarray}, stored)[tensor.path]
+        for index in np.ndindex(tensor.leading(self.config)):
+            yield Part(..., index, parameter[index])
+
+    def _restore(self, wanted: Mapping[str, Any], stored: Iterable[str]) -> dict[str, Any]:
+        """Some of the stored parameters, by path, as `wanted` says of each; nothing else is read."""
+        tree = nest({path: wanted.get(path, ocp.PLACEHOLDER) for path in stored})
+        return {path: value for path, value in flatten(ocp.load(self.path / PARAMS, tree)).items() if path in wanted}
 
 
 def open_canonical(path: epath.Path) -> CanonicalCheckpoint:

@@ -49,7 +49,7 @@ class Checkpoint(Protocol):
 
         Args:
             abstract_params: Nested dicts of `jax.ShapeDtypeStruct` with `sharding` set. Values are cast to
-                the dtype asked for, to nearest even.
+                the dtype asked for, to nearest even; for int8 as `models.int8` says, whose scales are asked for beside.
 
         Returns:
             The same tree of `jax.Array`.

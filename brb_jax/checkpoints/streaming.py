@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from types import EllipsisType
 from typing import Protocol
 
 import jax
@@ -14,6 +16,7 @@ from brb_jax.checkpoints.checkpoint import Checkpoint, CheckpointError, Params
 from brb_jax.models.config import DecoderConfig
 from brb_jax.models.families import family_named
 from brb_jax.models.families.tensors import Tensor
+from brb_jax.models.int8 import quantise, scale_path, without_scales
 
 _MOST_LISTED = 10
 
@@ -105,12 +108,12 @@ def check_tree(stored: Mapping[str, tuple[int, ...]], abstract_params: Params) -
 
     Args:
         stored: Shapes by canonical path.
-        abstract_params: As in `Checkpoint.load`.
+        abstract_params: As in `Checkpoint.load`. Scales of int8 parameters are not looked for.
 
     Raises:
         CheckpointError: Lists every path that is missing, left over, or of another shape.
     """
-    asked = flatten(abstract_params)
+    asked = without_scales(flatten(abstract_params))
     problems = [f"{path} is not in the checkpoint" for path in asked if path not in stored]
     problems += [f"{path} is in the checkpoint, but not in the model" for path in stored if path not in asked]
     problems += [
@@ -137,24 +140,64 @@ def read_parameter(checkpoint: TensorCheckpoint, path: str, dtype: np.dtype) -> 
     """
     config = checkpoint.config
     (whole,) = (tensor for tensor in family_named(config.family).tensors(config) if tensor.path == path)
-    parts = [tensor for tensor in checkpoint.table if tensor.path == path]
-    first = min((tensor.layers.start for tensor in parts if tensor.layers is not None), default=0)
     parameter = np.empty(whole.shape(config), np.float32 if whole.float32 else dtype)
-    for tensor in parts:
-        layers = tensor.layers
-        rows = parameter if layers is None else parameter[layers.start - first : layers.stop - first : layers.step]
-        for index, name in zip(np.ndindex(tensor.leading(config)), tensor.names(config), strict=True):
-            rows[index] = tensor.to_canonical(checkpoint.tensors.read(name), config)
+    for part in read_parts(checkpoint, path):
+        parameter[part.rows][part.index] = part.values
     return parameter
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part:
+    """What one stored tensor gives to a parameter, as it is stored: `parameter[rows][index]`."""
+
+    rows: slice | EllipsisType
+    index: tuple[int, ...]
+    values: np.ndarray
+
+
+def read_parts(checkpoint: TensorCheckpoint, path: str) -> Iterator[Part]:
+    """The parts of a canonical parameter, one at a time."""
+    config = checkpoint.config
+    tensors = [tensor for tensor in checkpoint.table if tensor.path == path]
+    first = min((tensor.layers.start for tensor in tensors if tensor.layers is not None), default=0)
+    for tensor in tensors:
+        layers = tensor.layers
+        rows = ... if layers is None else slice(layers.start - first, layers.stop - first, layers.step)
+        for index, name in zip(np.ndindex(tensor.leading(config)), tensor.names(config), strict=True):
+            yield Part(rows, index, tensor.to_canonical(checkpoint.tensors.read(name), config))
 
 
 def load_tensors(checkpoint: TensorCheckpoint, abstract_params: Params) -> Params:
     """`Checkpoint.load` for a checkpoint whose tensors `check_tensors` has passed."""
     check_tree(parameter_shapes(checkpoint.config), abstract_params)
-    params = {}
-    for path, leaf in flatten(abstract_params).items():
-        params[path] = _place(read_parameter(checkpoint, path, leaf.dtype), leaf)
+    asked = flatten(abstract_params)
+    params: dict[str, jax.Array] = {}
+    for path in parameter_shapes(checkpoint.config):
+        if asked[path].dtype == np.int8:
+            params |= place_quantised(path, read_parts(checkpoint, path), asked)
+        else:
+            params[path] = _place(read_parameter(checkpoint, path, asked[path].dtype), asked[path])
     return nest(params)
+
+
+def place_quantised(
+    path: str, parts: Iterable[Part], asked: Mapping[str, jax.ShapeDtypeStruct]
+) -> dict[str, jax.Array]:
+    """An int8 parameter and its scales, by path. Host and device hold one part of it at a time in floating point.
+
+    Args:
+        path: The parameter's.
+        parts: All of it.
+        asked: Parameters by path, with shardings; the shape of the scales says which axes are channels.
+    """
+    leaf, scale_leaf = asked[path], asked[scale_path(path)]
+    values, scales = np.empty(leaf.shape, np.int8), np.empty(scale_leaf.shape, np.float32)
+    for part in parts:
+        shape = part.values.shape
+        sizes = scales[part.rows][part.index].shape
+        channels = tuple(axis for axis in range(len(shape)) if sizes[axis] == shape[axis])
+        values[part.rows][part.index], scales[part.rows][part.index] = quantise(part.values, channels)
+    return {path: _place(values, leaf), scale_path(path): _place(scales, scale_leaf)}
 
 
 def _place(parameter: np.ndarray, leaf: jax.ShapeDtypeStruct) -> jax.Array:

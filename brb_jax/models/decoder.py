@@ -115,7 +115,17 @@ class Embedder(nnx.Module):
 
     def __init__(self, rows: int, logical_axis: str, config: DecoderConfig, *, dtype: jnp.dtype, rngs: nnx.Rngs):
         table = jax.nn.initializers.normal(1.0)(rngs.params(), (rows, config.d_model), dtype)
+        self.logical_axis = logical_axis
         self.table = parameter(table, (logical_axis, "embed"))
+
+    def __call__(self, rows_BT: Int[Array, "B T"]) -> Float[Array, "B T D"]:
+        """Some of the vectors, float32."""
+        # Rows are looked up in a table that is whole along `embed`: the result is then split by batch alone.
+        table = constrain(self.table[...], self.logical_axis, None)
+        x_BTD = jnp.take(table, rows_BT, axis=0).astype(jnp.float32)
+        if hasattr(self, "table_scale"):  # of an int8 table
+            x_BTD *= jnp.take(self.table_scale[...], rows_BT, axis=0)
+        return x_BTD
 
 
 def _stacked_layers(config: DecoderConfig, stack: Stack, *, dtype: jnp.dtype, rngs: nnx.Rngs) -> DecoderLayer:
@@ -176,14 +186,11 @@ class Decoder(nnx.Module):
         positions_BT: Int[Array, "B T"],
         subtree_end_BT: Int[Array, "B T"],
     ) -> Float[Array, "B T D"]:
-        # Rows are looked up in a table that is whole along `embed`: the result is then split by batch alone.
-        table_VD = constrain(self.embedder.table[...], "vocab", None)
-        x_BTD = jnp.take(table_VD, tokens_BT, axis=0).astype(jnp.float32)
+        x_BTD = self.embedder(tokens_BT)
         if self.config.embedding_scale != 1.0:
             x_BTD *= self.config.embedding_scale
         if self.config.learned_positions:
-            table_PD = constrain(self.position_embedder.table[...], "positions", None)
-            x_BTD += jnp.take(table_PD, positions_BT, axis=0).astype(jnp.float32)
+            x_BTD += self.position_embedder(positions_BT)
         x_BTD = constrain(x_BTD, "batch", None, None)
         views = layer_views(self.config, positions_BT, subtree_end_BT)
         for stack in self.config.stacks:
@@ -216,6 +223,8 @@ class Decoder(nnx.Module):
                 precision=precision(table_VD.dtype),
                 preferred_element_type=jnp.float32,
             )
+            if hasattr(self.embedder, "table_scale"):
+                logits_BSV *= self.embedder.table_scale[..., 0]
         else:
             logits_BSV = self.unembedding(hidden_BSD)
         if self.config.logit_scale != 1.0:

@@ -127,6 +127,8 @@ class ExpertsMLP(nnx.Module):
         parameters = {name: getattr(self, name).kernel[...] for name in ("gate", "up", "down")}
         if self.experts.bias:
             parameters |= {f"{name}_bias": getattr(self, name).bias[...] for name in ("gate", "up", "down")}
+        if hasattr(self.gate, "kernel_scale"):  # of int8 kernels
+            parameters |= {f"{name}_scale": getattr(self, name).kernel_scale[...] for name in ("gate", "up", "down")}
         x = x_BTD.astype(operand(parameters["gate"]).dtype)
         out_BTD = self._on_mesh(x, chosen_BTC, weights_BTC, parameters)
         return out_BTD + self.shared(x_BTD) if self.experts.d_shared else out_BTD
@@ -171,6 +173,9 @@ class ExpertsMLP(nnx.Module):
         if self.experts.bias:
             places |= {name: PartitionSpec(across, within) for name in ("gate_bias", "up_bias")}
             places["down_bias"] = PartitionSpec(across, None)
+        if "gate_scale" in parameters:
+            places |= {name: kernels for name in ("gate_scale", "up_scale")}
+            places["down_scale"] = PartitionSpec(across, None, None)
         return jax.shard_map(
             on_device, mesh=mesh, in_specs=(rows, rows, rows, places), out_specs=rows, check_vma=False
         )(x_BTD, chosen_BTC, weights_BTC, parameters)
@@ -220,6 +225,8 @@ class ExpertsMLP(nnx.Module):
             y = jnp.matmul(
                 x.astype(kernel.dtype), kernel, precision=precision(kernel.dtype), preferred_element_type=jnp.float32
             )
+            if f"{name}_scale" in own:
+                y *= own[f"{name}_scale"]
             return y + own[f"{name}_bias"].astype(jnp.float32) if self.experts.bias else y
 
         gate, up = linear("gate", x), linear("up", x)

@@ -40,7 +40,7 @@ class Linear(nnx.Module):
         dtype: jnp.dtype,
         rngs: nnx.Rngs,
     ):
-        self.num_inputs = num_inputs
+        self.num_inputs, self.num_outputs = num_inputs, len(shape) - num_inputs
         init = jax.nn.initializers.normal(float(np.prod(shape[:num_inputs])) ** -0.5)
         self.kernel = parameter(init(rngs.params(), shape, dtype), logical_axes)
         if bias:
@@ -55,6 +55,8 @@ class Linear(nnx.Module):
             precision=precision(kernel.dtype),
             preferred_element_type=jnp.float32,
         )
+        if hasattr(self, "kernel_scale"):  # of an int8 kernel
+            y *= self.kernel_scale[...].reshape(kernel.shape[self.num_inputs :])
         return y + self.bias[...].astype(jnp.float32) if hasattr(self, "bias") else y
 
 

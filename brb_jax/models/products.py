@@ -13,7 +13,7 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Num
 
 MatmulPrecision = Literal["default", "high", "highest"]
 
@@ -23,7 +23,8 @@ class Products:
     """How matrices are multiplied. Results are float32 always.
 
     Attributes:
-        dtype: Name of the one that both operands are cast to; None for that of the parameters.
+        dtype: Name of the one that both operands are cast to; None for that of the parameters, or float32 if these are
+            integers.
         precision: Of float32 operands. `highest` means float32; accelerators round them to less otherwise.
     """
 
@@ -45,10 +46,12 @@ def multiplying(products: Products) -> Iterator[None]:
         _products.reset(token)
 
 
-def operand(parameter: Float[Array, "..."]) -> Float[Array, "..."]:
+def operand(parameter: Num[Array, "..."]) -> Float[Array, "..."]:
     """A parameter as a factor of a product."""
     dtype = _products.get().dtype
-    return parameter if dtype is None else parameter.astype(dtype)
+    if dtype is not None:
+        return parameter.astype(dtype)
+    return parameter.astype(jnp.float32) if jnp.issubdtype(parameter.dtype, jnp.integer) else parameter
 
 
 def precision(dtype: jnp.dtype) -> jax.lax.Precision | None:

@@ -10,6 +10,7 @@ from flax import nnx
 
 from brb_jax.models.config import DecoderConfig, LayerKind
 from brb_jax.models.decoder import Decoder
+from brb_jax.models.int8 import with_int8_matrices
 from brb_jax.models.products import Products
 
 CONFIG = DecoderConfig(
@@ -44,7 +45,9 @@ def logits(decoder: Decoder) -> np.ndarray:
 
 
 def decoder(param_dtype: str, **products) -> Decoder:
-    return nnx.jit(lambda: Decoder(CONFIG, dtype=param_dtype, products=Products(**products), rngs=nnx.Rngs(0)))()
+    dtype = "float32" if param_dtype == "int8" else param_dtype
+    made = nnx.jit(lambda: Decoder(CONFIG, dtype=dtype, products=Products(**products), rngs=nnx.Rngs(0)))()
+    return with_int8_matrices(made) if param_dtype == "int8" else made
 
 
 def products_of(model: Decoder):
@@ -79,6 +82,8 @@ HIGHEST, HIGH, DEFAULT = ((precision,) * 2 for precision in ("HIGHEST", "HIGH", 
         ("bfloat16", {}, ("bfloat16", "float32", None)),
         ("float32", {"dtype": "bfloat16"}, ("bfloat16", "float32", None)),
         ("bfloat16", {"dtype": "float32"}, ("float32", "float32", HIGHEST)),
+        ("int8", {}, ("float32", "float32", HIGHEST)),
+        ("int8", {"dtype": "bfloat16"}, ("bfloat16", "float32", None)),
         ("float32", {"precision": "high"}, ("float32", "float32", HIGH)),
         ("float32", {"precision": "default"}, ("float32", "float32", DEFAULT)),
         ("float32", {"dtype": "bfloat16", "precision": "high"}, ("bfloat16", "float32", None)),

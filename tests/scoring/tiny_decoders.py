@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 from flax import nnx
+from jax.typing import DTypeLike
 
 from brb_jax.models.config import DecoderConfig, LayerKind
 from brb_jax.models.decoder import Decoder
@@ -41,10 +42,12 @@ def random_values(config: DecoderConfig = CONFIG, seed: int = 0) -> dict:
     return nnx.to_pure_dict(nnx.state(Decoder(config, rngs=nnx.Rngs(seed))))
 
 
-def scorer(values: dict, config: DecoderConfig = CONFIG, mesh: dict[str, int] | None = None) -> LogLikelihood:
+def scorer(
+    values: dict, config: DecoderConfig = CONFIG, mesh: dict[str, int] | None = None, dtype: DTypeLike = np.float32
+) -> LogLikelihood:
     """The decoder on a mesh over all devices (eight virtual ones in the tests), or on that of `mesh`."""
     device_mesh = make_mesh(mesh or {})
-    graph, state = abstract_decoder(config, np.float32)
+    graph, state = abstract_decoder(config, dtype)
     abstract = abstract_parameters(state, device_mesh)
     placed = jax.tree.map(lambda value, target: jax.device_put(value, target.sharding), values, abstract)
     return LogLikelihood(
