@@ -91,7 +91,10 @@ def open_framework(
         if not _is_repository(hf_config):
             raise CheckpointError(f"--hf_config: {folder} does not exist{_nearest(folder)}")
         folder = huggingface.download(hf_config, weights=False)
-    return framework_checkpoint.open_framework(epath.Path(path), folder, settings)
+    source = epath.Path(path).expanduser()
+    if not source.exists():
+        raise CheckpointError(f"{source} does not exist" + ("" if "://" in str(source) else _nearest(Path(source))))
+    return framework_checkpoint.open_framework(source, folder, settings)
 
 
 def _open_remote(path: epath.Path) -> Checkpoint:

@@ -212,6 +212,13 @@ def test_a_config_of_another_family(source, config):
     assert str(source) in said
 
 
+def test_no_such_checkpoint():
+    said = opening_error(TUNIX / "lama/checkpoint", TUNIX / "llama")
+    assert re.search(
+        r"tunix/lama/checkpoint does not exist; .*/fixtures/tunix holds gemma/, gemma2/, gemma3/, llama/", said
+    )
+
+
 @pytest.mark.parametrize("rows", [40, 60])
 def test_a_vocabulary_padded_in_another_way(rows, tmp_path):
     """The checkpoint's 48 rows count, not the config's."""
