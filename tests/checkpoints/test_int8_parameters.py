@@ -1,6 +1,7 @@
 """Parameters as int8: what is loaded is what numpy and qwix make of the stored tensors, on any mesh."""
 
 import functools
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -11,12 +12,13 @@ import qwix
 import tiny_models
 from jax.sharding import AxisType
 
-from brb_jax.checkpoints import CheckpointError, open_checkpoint, streaming
+from brb_jax.checkpoints import CheckpointError, open_checkpoint, open_framework, streaming
 from brb_jax.checkpoints.streaming import flatten
 from brb_jax.convert import convert
 from brb_jax.models.int8 import CALIBRATION
 from brb_jax.scoring.parameters import abstract_decoder, abstract_parameters
 
+FIXTURES = Path(__file__).parent / "fixtures" / "maxtext"
 # The axes that a matrix is contracted over, where it is used; its leading axis counts the layers.
 CONTRACTED = {
     "embedder/table": (1,),
@@ -125,6 +127,27 @@ def test_a_converted_directory_in_bfloat16(model, tmp_path):
     params = load(tmp_path / "out")
     stored = tiny_models.canonical(made)["layers/mlp/up/kernel"].astype(ml_dtypes.bfloat16).astype(np.float32)
     assert_quantised(params["layers/mlp/up/kernel"], params["layers/mlp/up/kernel_scale"], stored, (1,))
+
+
+@pytest.mark.parametrize("name", ["deepseek2", "gemma2", "mixtral-unscanned"])
+def test_layers_that_are_stored_together_or_apart(name):
+    """Stacks of several kinds of layers, experts, every second layer in one array: the nearest values."""
+    checkpoint = open_framework(FIXTURES / name, str(FIXTURES / name), {})
+    device = jax.make_mesh((1,), ("data",), devices=jax.devices()[:1], axis_types=(AxisType.Auto,))
+    floats, int8 = (
+        flatten(checkpoint.load(abstract_parameters(abstract_decoder(checkpoint.config, dtype)[1], device)))
+        for dtype in ("float32", "int8")
+    )
+    matrices = [path for path in floats if f"{path}_scale" in int8]
+    assert len(matrices) > 6
+    for path in floats:
+        if path in matrices:
+            scale = np.asarray(int8[f"{path}_scale"])
+            assert np.abs(int8[path] - floats[path] / scale).max() < 0.5 + 1e-4, path
+            contracted = tuple(axis for axis, size in enumerate(scale.shape) if size != floats[path].shape[axis])
+            assert (np.abs(int8[path]).max(contracted) == 127).all(), path
+        else:
+            np.testing.assert_array_equal(int8[path], floats[path], err_msg=path)
 
 
 def test_one_layer_at_a_time(model, monkeypatch):

@@ -78,6 +78,15 @@ def test_scores_are_those_of_the_rounded_matrices(name):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
 
 
+def contracted(names: list[str]) -> tuple[int, ...] | None:
+    """The axes that a parameter is contracted over, counted from the end; None if it is no matrix, or the router's."""
+    if names[-1] not in ("kernel", "table") or "router" in names or "position_embedder" in names:
+        return None
+    if "attention" in names and not names[-2].endswith("_down"):
+        return (-3, -2) if "out" in names else (-3,)
+    return (-1,) if names[-1] == "table" else (-2,)
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_matrix_differs_by_at_most_half_a_step(name):
     """A step is the largest absolute value of a channel, divided by 127; what is no matrix differs by nothing."""
