@@ -192,10 +192,10 @@ def place_quantised(
     """
     leaf, scale_leaf = asked[path], asked[scale_path(path)]
     values, scales = np.empty(leaf.shape, np.int8), np.empty(scale_leaf.shape, np.float32)
+    is_channel = [size == scale_size for size, scale_size in zip(leaf.shape, scale_leaf.shape, strict=True)]
     for part in parts:
-        shape = part.values.shape
-        sizes = scales[part.rows][part.index].shape
-        channels = tuple(axis for axis in range(len(shape)) if sizes[axis] == shape[axis])
+        axes = part.values.ndim  # The last ones of the parameter: a single layer has no axis of layers.
+        channels = tuple(axis for axis in range(axes) if is_channel[axis - axes])
         values[part.rows][part.index], scales[part.rows][part.index] = quantise(part.values, channels)
     return {path: _place(values, leaf), scale_path(path): _place(scales, scale_leaf)}
 
