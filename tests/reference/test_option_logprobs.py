@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 import torch
+from jax.sharding import AxisType
 from tiny_decoders import logprobs
 from torch_reference import logprob
 from transformers import AutoModelForCausalLM, AutoTokenizer
