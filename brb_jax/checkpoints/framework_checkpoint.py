@@ -31,7 +31,8 @@ class Arrays(Protocol):
         """Of every array, by path, levels joined by slashes."""
         ...
 
-    def read(self, path: str) -> np.ndarray: ...
+    def chunk_shape(self, path: str) -> tuple[int, ...]: ...
+    def read(self, path: str, block: tuple[slice, ...] = ()) -> np.ndarray: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +51,13 @@ class FrameworkTensors:
         """The array's path in the tree; the table's name for it if it is not there."""
         return self.paths.get(name, name)
 
-    def read(self, name: str) -> np.ndarray:
-        """One array, in host memory."""
-        return self.arrays.read(self.paths[name])
+    def chunk_shape(self, name: str) -> tuple[int, ...]:
+        """See `TensorSource`."""
+        return self.arrays.chunk_shape(self.paths[name])
+
+    def read(self, name: str, block: tuple[slice, ...] = ()) -> np.ndarray:
+        """An array or a block of it, in host memory."""
+        return self.arrays.read(self.paths[name], block)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -178,8 +178,15 @@ class GgufTensors:
         """The tensor's name in the file; its Hugging Face name if it is not there."""
         return self._stored.get(name, name)
 
-    def read(self, name: str) -> np.ndarray:
-        """One tensor, in float32, as Hugging Face would store it."""
+    def chunk_shape(self, name: str) -> tuple[int, ...]:
+        """See `TensorSource`; a tensor is restored as a whole."""
+        return self._infos[name].shape
+
+    def read(self, name: str, block: tuple[slice, ...] = ()) -> np.ndarray:
+        """A tensor or a block of it, in float32, as Hugging Face would store it."""
+        return self._restored(name)[block]
+
+    def _restored(self, name: str) -> np.ndarray:
         info = self._infos[name]
         kind = self._gguf.GGMLQuantizationType(info.kind)
         row_bytes = self._stored_shape(info)[-1]

@@ -82,10 +82,14 @@ class SafetensorsFiles:
         """The tensor's name in its file; its family's name for it if it is not there."""
         return self._places[name].stored if name in self._places else name
 
-    def read(self, name: str) -> np.ndarray:
-        """One tensor, mapped from its file, so that it takes no memory; bfloat16 as ml_dtypes', bit for bit."""
+    def chunk_shape(self, name: str) -> tuple[int, ...]:
+        """See `TensorSource`; a tensor is mapped as a whole, which takes no memory."""
+        return self.shapes[name]
+
+    def read(self, name: str, block: tuple[slice, ...] = ()) -> np.ndarray:
+        """A tensor or a block of it, mapped from its file; bfloat16 as ml_dtypes', bit for bit."""
         place = self._places[name]
-        return np.memmap(place.path, _DTYPES[place.dtype], "r", place.offset, place.shape)
+        return np.memmap(place.path, _DTYPES[place.dtype], "r", place.offset, place.shape)[block]
 
 
 @dataclasses.dataclass(frozen=True)

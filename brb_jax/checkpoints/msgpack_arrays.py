@@ -65,8 +65,12 @@ class MsgpackArrays:
             self._stored = dict(_Walk(file, path).arrays())
         self.shapes = {name: stored.shape for name, stored in self._stored.items()}
 
-    def read(self, path: str) -> np.ndarray:
-        """One array, in the dtype it is stored in."""
+    def chunk_shape(self, path: str) -> tuple[int, ...]:
+        """An array is read as a whole."""
+        return self.shapes[path]
+
+    def read(self, path: str, block: tuple[slice, ...] = ()) -> np.ndarray:
+        """An array or a block of it, in the dtype it is stored in."""
         stored = self._stored[path]
         values = np.empty(sum(size for _, size in stored.parts), np.uint8)
         filled = 0
@@ -77,7 +81,7 @@ class MsgpackArrays:
                     piece = file.read(min(_READ_BYTES, size - start))
                     values[filled : filled + len(piece)] = np.frombuffer(piece, np.uint8)
                     filled += len(piece)
-        return values.view(stored.dtype).reshape(stored.shape)
+        return values.view(stored.dtype).reshape(stored.shape)[block]
 
 
 def holds_arrays(path: epath.Path) -> bool:

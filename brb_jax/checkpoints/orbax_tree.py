@@ -14,11 +14,13 @@ from typing import Any
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
+import tensorstore
 from etils import epath
 
 from brb_jax.checkpoints.checkpoint import CheckpointError
 
 _TREE = "_METADATA"
+_DATABASE = "manifest.ocdbt"  # Where there is none, each array has a directory.
 _UNFINISHED = ".orbax-checkpoint-tmp"
 _STEP = re.compile(r"(?:(?:ckpt|checkpoint|step)_)?(\d+)")
 _PARAMETERS = "model_params"  # Beside it Tunix saves the optimizer's state, as an item of its own.
@@ -82,7 +84,9 @@ def restore(folder: epath.Path, wanted: Mapping[str, jax.ShapeDtypeStruct]) -> d
 
 
 class OrbaxArrays:
-    """The arrays of a tree, read one by one to host memory, whatever sharding they were saved with.
+    """The arrays of a tree, read to host memory one by one, or in blocks, whatever sharding they were saved with.
+
+    Orbax reads an array as a whole, so they are opened with TensorStore, which Orbax writes them with.
 
     Attributes:
         shapes: As `shapes` returns them.
@@ -90,18 +94,37 @@ class OrbaxArrays:
 
     def __init__(self, folder: epath.Path):
         """Reads the tree's metadata; `folder` is as `find_tree` returns it."""
-        self.shapes = shapes(folder)
+        leaves = {_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(_metadata(folder))}
+        self._stored = {path: leaf for path, leaf in leaves.items() if hasattr(leaf, "shape")}
+        self.shapes = {path: tuple(leaf.shape) for path, leaf in self._stored.items()}
         self._folder = folder
 
-    def read(self, path: str) -> np.ndarray:
-        """One array, in the dtype it is stored in."""
-        tree = _metadata(self._folder)
-        wanted = jax.tree_util.tree_map_with_path(lambda at, leaf: 0 if _name(at) == path else ocp.PLACEHOLDER, tree)
-        to_numpy = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), wanted)
-        arguments = ocp.args.PyTreeRestore(item=wanted, restore_args=to_numpy)
-        restored = ocp.Checkpointer(ocp.PyTreeCheckpointHandler()).restore(self._folder, arguments)
-        (array,) = (leaf for at, leaf in jax.tree_util.tree_leaves_with_path(restored) if _name(at) == path)
-        return array
+    def chunk_shape(self, path: str) -> tuple[int, ...]:
+        """Of the pieces that an array is compressed in: as a rule, what one device held of it."""
+        chunk = self._open(self._stored[path].name).chunk_layout.read_chunk.shape or ()
+        return tuple(length or size for length, size in zip(chunk, self.shapes[path], strict=True))
+
+    def read(self, path: str, block: tuple[slice, ...] = ()) -> np.ndarray:
+        """An array or a block of it, in the dtype it is stored in.
+
+        Raises:
+            CheckpointError: It is damaged, or not all of it is there.
+        """
+        try:
+            return self._open(self._stored[path].name)[block].read().result()
+        except ValueError as error:
+            reason = " ".join(str(error).split())
+            raise CheckpointError(f"{self._folder}: {path} cannot be read: {reason}") from error
+
+    def _open(self, name: str) -> tensorstore.TensorStore:
+        folder = str(self._folder)
+        store: Any = folder if "://" in folder else {"driver": "file", "path": folder}
+        if (self._folder / _DATABASE).exists():
+            store = {"driver": "ocdbt", "base": store}
+        array = tensorstore.KvStore.open(store).result() / f"{name}/"
+        spec = tensorstore.open({"driver": "auto", "kvstore": array.spec().to_json()}).result().spec().to_json()
+        # Without this, zeros are read where a chunk is missing.
+        return tensorstore.open({**spec, "fill_missing_data_reads": False}).result()
 
 
 def _metadata(folder: epath.Path) -> Any:

@@ -1,10 +1,15 @@
-"""From a file's tensors to canonical parameters, one at a time: host memory holds one, not the model."""
+"""From a file's tensors to canonical parameters, one at a time: host memory holds one, not the model.
+
+Beside the parameter that is put together it holds a block of a stored tensor: as many of the pieces it is stored in as
+are small enough, or one.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import EllipsisType
 from typing import Protocol
 
@@ -19,6 +24,7 @@ from brb_jax.models.families.tensors import Tensor
 from brb_jax.models.int8 import quantise, scale_path, without_scales
 
 _MOST_LISTED = 10
+_BLOCK_SIZE = 2**24  # Values.
 
 
 class TensorSource(Protocol):
@@ -33,8 +39,12 @@ class TensorSource(Protocol):
         """The tensor's name in the file, for errors."""
         ...
 
-    def read(self, name: str) -> np.ndarray:
-        """One tensor's values, in a floating-point dtype of at most 64 bits."""
+    def chunk_shape(self, name: str) -> tuple[int, ...]:
+        """Of the pieces a tensor is stored in; to read a part of one takes as much time and memory as all of it."""
+        ...
+
+    def read(self, name: str, block: tuple[slice, ...] = ()) -> np.ndarray:
+        """One tensor's values, or a block of them, in a floating-point dtype of at most 64 bits."""
         ...
 
 
@@ -141,30 +151,49 @@ def read_parameter(checkpoint: TensorCheckpoint, path: str, dtype: np.dtype) -> 
     config = checkpoint.config
     (whole,) = (tensor for tensor in family_named(config.family).tensors(config) if tensor.path == path)
     parameter = np.empty(whole.shape(config), np.float32 if whole.float32 else dtype)
-    for part in read_parts(checkpoint, path):
+    for part in read_parts(checkpoint, path, in_blocks=True):
         parameter[part.rows][part.index] = part.values
     return parameter
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
-    """What one stored tensor gives to a parameter, as it is stored: `parameter[rows][index]`."""
+    """What a stored tensor, or a block of one, gives to a parameter, as it is stored: `parameter[rows][index]`."""
 
     rows: slice | EllipsisType
-    index: tuple[int, ...]
+    index: tuple[int | slice | EllipsisType, ...]
     values: np.ndarray
 
 
-def read_parts(checkpoint: TensorCheckpoint, path: str) -> Iterator[Part]:
-    """The parts of a canonical parameter, one at a time."""
-    config = checkpoint.config
+def read_parts(checkpoint: TensorCheckpoint, path: str, in_blocks: bool = False) -> Iterator[Part]:
+    """The parts of a canonical parameter, one at a time: a stored tensor each, or a block of one."""
+    source, config = checkpoint.tensors, checkpoint.config
     tensors = [tensor for tensor in checkpoint.table if tensor.path == path]
     first = min((tensor.layers.start for tensor in tensors if tensor.layers is not None), default=0)
     for tensor in tensors:
         layers = tensor.layers
         rows = ... if layers is None else slice(layers.start - first, layers.stop - first, layers.step)
+        axes = tensor.kept_axes()
         for index, name in zip(np.ndindex(tensor.leading(config)), tensor.names(config), strict=True):
-            yield Part(rows, index, tensor.to_canonical(checkpoint.tensors.read(name), config))
+            shape = source.shapes[name]
+            for block in _blocks(shape, source.chunk_shape(name) if in_blocks else shape, axes):
+                values = tensor.to_canonical(source.read(name, block), config)
+                places = [slice(None)] * values.ndim
+                for stored_axis, axis in axes.items():
+                    places[axis] = block[stored_axis]
+                yield Part(rows, (*index, ..., *places), values)
+
+
+def _blocks(shape: tuple[int, ...], chunk: tuple[int, ...], axes: Collection[int]) -> Iterator[tuple[slice, ...]]:
+    """Cuts a stored tensor along some of its axes into blocks of whole chunks, `_BLOCK_SIZE` values if chunks allow."""
+    block = [chunk[axis] if axis in axes else size for axis, size in enumerate(shape)]
+    for axis in reversed(range(len(shape))):
+        block[axis] = min(shape[axis], block[axis] * max(1, _BLOCK_SIZE // math.prod(block)))
+    cuts = (
+        [slice(start, min(start + step, size)) for start in range(0, size, step)]
+        for size, step in zip(shape, block, strict=True)
+    )
+    return itertools.product(*cuts)
 
 
 def load_tensors(checkpoint: TensorCheckpoint, abstract_params: Params) -> Params:

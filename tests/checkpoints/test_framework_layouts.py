@@ -13,10 +13,11 @@ from etils import epath
 from flax import traverse_util
 from scipy.special import log_softmax
 
-from brb_jax.checkpoints import CheckpointError, open_checkpoint, open_framework
+from brb_jax.checkpoints import CheckpointError, open_checkpoint, open_framework, streaming
 from brb_jax.checkpoints.frameworks import FRAMEWORKS
 from brb_jax.checkpoints.msgpack_arrays import MsgpackArrays
 from brb_jax.checkpoints.orbax_tree import OrbaxArrays, find_tree, shapes
+from brb_jax.checkpoints.streaming import parameter_shapes, read_parameter
 from brb_jax.convert import convert
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -95,7 +96,7 @@ def test_the_optimizer_state_of_tunix_is_not_read(tmp_path):
 )
 def test_of_a_train_state_parameters_alone_are_read(source, reader, tmp_path, monkeypatch):
     read, original = [], reader.read
-    monkeypatch.setattr(reader, "read", lambda self, path: read.append(path) or original(self, path))
+    monkeypatch.setattr(reader, "read", lambda self, path, *block: read.append(path) or original(self, path, *block))
     convert(str(source), str(tmp_path / "converted"), hf_config=str(source.parent))
     assert read
     assert all(path.startswith("params/") for path in read)
@@ -230,3 +231,15 @@ def test_a_vocabulary_padded_in_another_way(rows, tmp_path):
 def test_evaluated_without_converting(source):
     with pytest.raises(CheckpointError, match=r"without config and tokenizer; convert it: .* --hf_config=REPOSITORY "):
         open_checkpoint(source)
+
+
+@pytest.mark.parametrize("source", ORBAX, ids=name)
+def test_read_in_blocks(source, monkeypatch):
+    """A parameter put together from the least blocks there can be is that of whole arrays."""
+    checkpoint = open_framework(source, str(source.parent))
+    paths = parameter_shapes(checkpoint.config)
+    whole = {path: read_parameter(checkpoint, path, np.dtype(np.float32)) for path in paths}
+    monkeypatch.setattr(OrbaxArrays, "chunk_shape", lambda self, path: (1,) * len(self.shapes[path]))
+    monkeypatch.setattr(streaming, "_BLOCK_SIZE", 50)
+    for path in paths:
+        np.testing.assert_array_equal(read_parameter(checkpoint, path, np.dtype(np.float32)), whole[path])

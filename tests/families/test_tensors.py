@@ -37,6 +37,27 @@ def test_a_piece_of_a_fused_tensor(layout, piece, stored, expected):
     assert tensor.source_shape(SIZES) == stored.shape
     assert tensor.shape(SIZES) == expected.shape
     np.testing.assert_array_equal(tensor.to_canonical(stored, SIZES), expected)
+    # Single slices along the axes that are kept are those of the result.
+    for stored_axis, axis in tensor.kept_axes().items():
+        for i in range(stored.shape[stored_axis]):
+            part = tensor.to_canonical(stored.take([i], stored_axis), SIZES)
+            np.testing.assert_array_equal(part, expected.take([i], axis))
+
+
+@pytest.mark.parametrize(
+    ("layout", "kept"),
+    [
+        ("V D -> V D", {0: 0, 1: 1}),
+        ("D L N H -> L D N H", {0: 1, 1: 0, 2: 2, 3: 3}),
+        ("L 1+1 F D -> L D F", {0: 0, 2: 2, 3: 1}),
+        ("F+F D -> D F", {1: 0}),
+        ("D K (h 2) -> D K (2 h)", {0: 0, 1: 1}),
+        ("(N H) D -> D N H", {1: 0}),
+        ("F 1 -> F", {0: 0}),
+    ],
+)
+def test_axes_that_are_kept(layout, kept):
+    assert Tensor("name", "path", layout).kept_axes() == kept
 
 
 def test_values_of_another_scale():

@@ -59,7 +59,8 @@ def finished(request, folder):
 def test_same_scores_as_the_built_in_decoder(finished, folder, built_in):
     found = scores(folder / finished)
     assert len(found) == 2 * 3 + 2 * 4 and np.isfinite(found).all()
-    np.testing.assert_allclose(found, built_in, rtol=0, atol=1e-5)
+    # Sums of about 125 nat, over other meshes: of each of their terms the last float32 bit may differ, by processor.
+    np.testing.assert_allclose(found, built_in, rtol=2 * np.finfo(np.float32).eps, atol=0)
 
 
 def test_the_record_names_the_model(finished, folder):

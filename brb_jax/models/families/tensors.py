@@ -67,10 +67,23 @@ class Tensor:
         sizes = self._sizes(config)
         return self.leading(config) + tuple(math.prod(sizes[axis] for axis in group) for group in self._axes()[1])
 
-    def to_canonical(self, array: np.ndarray, config: DecoderConfig) -> np.ndarray:
-        """One stored tensor, of `source_shape`, in canonical layout without leading axes; where it can be, a view."""
-        sizes = self._sizes(config)
+    def kept_axes(self) -> dict[int, int]:
+        """The stored tensors' axes that are axes of the parameter too, by number, and which, leading ones not counted.
+
+        A block along these axes becomes a block of the parameter.
+        """
         before, after = self._axes()
+        return {i: after.index(group) for i, group in enumerate(before) if len(group) == 1 and group in after}
+
+    def to_canonical(self, array: np.ndarray, config: DecoderConfig) -> np.ndarray:
+        """One stored tensor in canonical layout, without leading axes; where it can be, a view.
+
+        Args:
+            array: Of `source_shape`, or a block of such a tensor, whole along all but the `kept_axes`.
+            config: The decoder's.
+        """
+        before, after = self._axes()
+        sizes = self._sizes(config) | {before[i][0]: array.shape[i] for i in self.kept_axes()}
         stored = [axis for group in before for axis in group]
         split = array.reshape([sum(_parts(axis, sizes)) for axis in stored])
         for i, axis in enumerate(stored):
