@@ -30,6 +30,7 @@ OTHERS = {
     "partial_rotary_factor": 0.5,
     "rope_parameters": LINEAR,
     "rope_scaling": {"type": "linear", "factor": 3.0},
+    "summary_type": "mean",
 }
 
 # Changing these alone changes nothing: no part of a forward pass, or another attribute has to say that they count.
@@ -98,3 +99,35 @@ def test_as_transformers_5_writes_it(name):
     config = AutoConfig.for_model(**copy.deepcopy(hf))  # It writes into nested dicts.
     assert read(config.to_dict() | {"architectures": hf["architectures"]}) == read(hf)
     assert read(config.to_diff_dict() | {"architectures": hf["architectures"]}) == read(hf)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_value_of_another_kind_than_the_default_is_refused(name):
+    """A text such as "false" counts as true, were it not refused. Numbers without effect may be anything."""
+    hf = getattr(published, name)
+    defaults = AutoConfig.for_model(hf["model_type"]).to_dict()
+    numbers = set(understood(hf)) - ALONE_NOTHING.get(name, set()) - {"no_rope_layer_interval"}
+    kinds = {key: type(value) for key, value in defaults.items() if key in understood(hf)}
+    checked = [key for key, kind in kinds.items() if kind in (bool, str) or (kind in (int, float) and key in numbers)]
+    assert len(checked) >= 10
+    for key in checked:
+        for value in {bool: ["false", 1], str: [3, True]}.get(kinds[key], ["7", True]):
+            refusals = (f"{key}={value!r} is not ", f"{key} {value!r} is not ", f"window of {value!r} ")
+            with pytest.raises(ValueError, match="|".join((*refusals, f"{key}_size=.* only {value!r}"))):
+                read({**hf, key: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("QWEN_3_8B", "rms_norm_eps", -1e-6),
+        ("GEMMA_2B", "rms_norm_eps", 0),
+        ("GPT2_MEDIUM", "layer_norm_epsilon", 1e999),
+        ("PYTHIA_1B", "layer_norm_eps", None),
+        ("GEMMA_2_27B", "final_logit_softcapping", 0.0),
+        ("GEMMA_2_27B", "attn_logit_softcapping", -50.0),
+    ],
+)
+def test_a_number_that_is_none_of_its_kind(name, key, value):
+    with pytest.raises(ValueError, match=rf"config.json: {key}={value!r} is not a number above zero"):
+        read({**getattr(published, name), key: value})

@@ -242,6 +242,11 @@ def test_every_other_attribute_of_the_class_is_refused_by_name(name):
         ("DEEPSEEK_V3", {"q_lora_rank": 0}, "query_rank is 0, not a whole number of at least 1"),
         ("DEEPSEEK_V3", {"first_k_dense_replace": -1}, "first_k_dense_replace=-1 is not a whole number of at least 0"),
         ("DEEPSEEK_V3", {"routed_scaling_factor": "x"}, "routed_scaling_factor='x' is not a number above zero"),
+        (
+            "DEEPSEEK_V3",
+            {"rope_scaling": published_experts.DEEPSEEK_V3["rope_scaling"] | {"mscale_all_dim": "1.0"}},
+            "rope_scaling.mscale_all_dim='1.0' is not a number above zero",
+        ),
         ("GPT_OSS_20B", {"swiglu_limit": 0}, "swiglu_limit=0 is not a number above zero"),
         ("DEEPSEEK_V3", {"n_shared_experts": 0}, "n_shared_experts=0 is not a whole number of at least 1"),
         ("DEEPSEEK_V3", {"quantization_config": {"quant_method": "fp8"}}, "quantised weights are not supported; deq"),

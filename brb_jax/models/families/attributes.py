@@ -82,6 +82,8 @@ BASICS = SIZES | {"hidden_act", "rms_norm_eps", "tie_word_embeddings"}
 def refuse_others(hf: Mapping[str, Any], understood: Collection[str], defaults: Mapping[str, Any]) -> None:
     """Refuses a config with an attribute that is neither understood, inert, nor at its class's default.
 
+    One that is understood must be true or false, or a text, if its default is. Numbers are checked where they are read.
+
     Args:
         hf: The config, as in `config.json`.
         understood: Attributes the family reads itself.
@@ -90,6 +92,10 @@ def refuse_others(hf: Mapping[str, Any], understood: Collection[str], defaults: 
     Raises:
         ValueError: Names every such attribute and its value, or says what to do with quantised weights.
     """
+    for key in sorted(hf.keys() & set(understood) & defaults.keys()):
+        kind = _kind(defaults[key])
+        if kind and hf[key] is not None and _kind(hf[key]) != kind:
+            raise ValueError(f"config.json: {key}={hf[key]!r} is not {kind}")
     others = {
         key: value
         for key, value in hf.items()
@@ -105,6 +111,12 @@ def refuse_others(hf: Mapping[str, Any], understood: Collection[str], defaults: 
         raise ValueError(
             f"config.json of model_type {hf.get('model_type')!r} sets what brb_jax does not know: {listed}"
         )
+
+
+def _kind(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true or false"
+    return "a text" if isinstance(value, str) else None
 
 
 def require_sizes(hf: Mapping[str, Any], *keys: str, least: int = 1) -> None:
@@ -127,6 +139,11 @@ def positive(values: Mapping[str, Any], key: str, where: str = "") -> float:
     if type(value) not in (int, float) or not 0 < value <= sys.float_info.max:
         raise ValueError(f"config.json: {f'{where}.' if where else ''}{key}={value!r} is not a number above zero")
     return float(value)
+
+
+def positive_or_none(values: Mapping[str, Any], key: str) -> float | None:
+    """As `positive`, of what may be null."""
+    return None if values[key] is None else positive(values, key)
 
 
 def require_value(hf: Mapping[str, Any], key: str, *allowed: Any) -> None:
@@ -168,7 +185,7 @@ def basics(hf: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]
     return {
         **shape,
         "activation": activation(values["hidden_act"]),
-        "norm_eps": values["rms_norm_eps"],
+        "norm_eps": positive(values, "rms_norm_eps"),
         "attention_scale": shape["head_dim"] ** -0.5,
         "tie_embeddings": values["tie_word_embeddings"],
     }

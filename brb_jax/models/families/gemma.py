@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
-from brb_jax.models.families.attributes import SIZES, activation, refuse_others, require_sizes, require_value, sizes
+from brb_jax.models.families.attributes import (
+    SIZES,
+    activation,
+    positive,
+    refuse_others,
+    require_sizes,
+    require_value,
+    sizes,
+)
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
 from brb_jax.models.families.rotary import flat_rotary
@@ -47,7 +55,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
         **shape,
         **by_layer([LayerKind(None, base, scaling)] * shape["num_layers"]),
         activation=activation(act),
-        norm_eps=values["rms_norm_eps"],
+        norm_eps=positive(values, "rms_norm_eps"),
         attention_scale=shape["head_dim"] ** -0.5,
         norm_offset=1.0,
         attention_bias=values["attention_bias"],

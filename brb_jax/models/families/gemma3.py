@@ -8,7 +8,7 @@ from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
 from brb_jax.models.families import layers
-from brb_jax.models.families.attributes import activation, positive, refuse_others, require_value
+from brb_jax.models.families.attributes import activation, positive, positive_or_none, refuse_others, require_value
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
 from brb_jax.models.families.rotary import nested_parameters, nested_rotary, rotary_base
@@ -90,13 +90,13 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
         max_positions=values["max_position_embeddings"],
         **by_layer([kinds[layer_type] for layer_type in layer_types]),
         activation=activation(values["hidden_activation"]),
-        norm_eps=values["rms_norm_eps"],
+        norm_eps=positive(values, "rms_norm_eps"),
         attention_scale=positive(values, "query_pre_attn_scalar") ** -0.5,
         norm_offset=1.0,
         post_norms=True,
         qk_norm=True,
         attention_bias=values["attention_bias"],
-        logit_softcap=values["final_logit_softcapping"],
+        logit_softcap=positive_or_none(values, "final_logit_softcapping"),
         embedding_scale=values["hidden_size"] ** 0.5,
         tie_embeddings=values["tie_word_embeddings"],
     )

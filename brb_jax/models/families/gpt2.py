@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
-from brb_jax.models.families.attributes import activation, refuse_others, require_sizes, require_value
+from brb_jax.models.families.attributes import activation, positive, refuse_others, require_sizes, require_value
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
 from brb_jax.models.families.tensors import Tensor, layer_norm, unembedding
@@ -77,7 +77,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
         activation=activation(values["activation_function"]),
         gated_mlp=False,
         norm="layer",
-        norm_eps=values["layer_norm_epsilon"],
+        norm_eps=positive(values, "layer_norm_epsilon"),
         attention_scale=(width // heads) ** -0.5 if values["scale_attn_weights"] else 1.0,
         attention_bias=True,
         mlp_bias=True,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
-from brb_jax.models.families.attributes import SIZES, activation, refuse_others, require_value, sizes
+from brb_jax.models.families.attributes import SIZES, activation, positive, refuse_others, require_value, sizes
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
 from brb_jax.models.families.rotary import partial_rotary, read_rotary, rotary_base, rotary_parameters
@@ -52,7 +52,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
         activation=activation(values["hidden_act"]),
         gated_mlp=False,
         norm="layer",
-        norm_eps=values["layer_norm_eps"],
+        norm_eps=positive(values, "layer_norm_eps"),
         parallel_residual=values["use_parallel_residual"],
         attention_scale=shape["head_dim"] ** -0.5,
         attention_bias=values["attention_bias"],

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
-from brb_jax.models.families.attributes import BASICS, basics, refuse_others
+from brb_jax.models.families.attributes import BASICS, basics, positive, refuse_others
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
 from brb_jax.models.families.rotary import ROTARY, flat_rotary
@@ -38,13 +38,13 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     base, scaling = flat_rotary(hf, GraniteConfig.default_theta)
     return DecoderConfig(
         family="granite",
-        **{**shape, "attention_scale": float(values["attention_multiplier"])},
+        **{**shape, "attention_scale": positive(values, "attention_multiplier")},
         **by_layer([LayerKind(None, base, scaling)] * shape["num_layers"]),
         attention_bias=values["attention_bias"],
         mlp_bias=values["mlp_bias"],
-        embedding_scale=float(values["embedding_multiplier"]),
-        residual_scale=float(values["residual_multiplier"]),
-        logit_scale=1 / values["logits_scaling"],
+        embedding_scale=positive(values, "embedding_multiplier"),
+        residual_scale=positive(values, "residual_multiplier"),
+        logit_scale=1 / positive(values, "logits_scaling"),
     )
 
 

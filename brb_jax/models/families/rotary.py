@@ -160,6 +160,9 @@ def read_rotary(
     for key in _POSITIVE:
         if parameters.get(key) is not None:
             positive(parameters, key, where)
+    for key in ("mscale", "mscale_all_dim"):
+        if parameters.get(key) not in (None, 0):
+            positive(parameters, key, where)
     if parameters.get("rope_theta") is not None:
         base = parameters["rope_theta"]
     values = {"original_max_position_embeddings": max_positions, **parameters}
