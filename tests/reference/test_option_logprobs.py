@@ -76,9 +76,13 @@ def test_every_option_within_1e_3_nat(name, demo_models):
             scored_from = max(next(i for i, end in enumerate(ends) if end > len(rendered.prompt)), 1)
             asked.append((encoding["input_ids"], scored_from))
     expected = np.array([logprob(reference, *ids) for ids in asked])
-    reference.double()
     long = np.array([i for i, (ids, _) in enumerate(asked) if len(ids) > 1_000])
-    exact = np.array([logprob(reference, *asked[i]) for i in long])
+    # Float32 itself is no closer to float64 on Gemma's long contexts, whose activations reach thousands: 4e-4 nat in
+    # torch. Sums in two orders cannot be asked to differ by less than that; on SmolLM2 they can, and do.
+    exact = None
+    if name == "gemma-3-270m":
+        reference.double()
+        exact = np.array([logprob(reference, *asked[i]) for i in long])
     del reference
 
     checkpoint = open_checkpoint(gguf)
@@ -104,17 +108,18 @@ def test_every_option_within_1e_3_nat(name, demo_models):
         print(f"{name}, sharing={sharing}: {len(requests)} options, at most {difference:.1e} nat from torch")
         assert difference < 1e-3
     moved = np.abs(scores["tree"] - scores["none"])
-    assert np.delete(moved, long).max() < 2e-4
-    # Float32 itself is no closer to float64 on Gemma's long contexts, whose activations reach thousands: 4e-4 nat in
-    # torch. Sums in two orders cannot be asked to differ by less than that; on SmolLM2 they are, and do.
-    float32_error = np.abs(expected[long] - exact).max()
-    ours = np.abs(scores["tree"][long] - exact).max()
     print(
-        f"{name}, {len(long)} options over 1,000 tokens: from float64 torch, float32 torch {float32_error:.1e}, "
-        f"brb_jax {ours:.1e} nat; sharing moves them by {moved[long].max():.1e}, "
-        f"the others by {np.delete(moved, long).max():.1e}"
+        f"{name}: sharing moves {len(long)} options over 1,000 tokens by at most {moved[long].max():.1e}, "
+        f"the others by {np.delete(moved, long).max():.1e} nat"
     )
-    assert moved[long].max() < max(2e-4, 2 * float32_error)
+    assert np.delete(moved, long).max() < 2e-4
+    if exact is None:
+        assert moved[long].max() < 2e-4
+    else:
+        float32_error = np.abs(expected[long] - exact).max()
+        ours = np.abs(scores["tree"][long] - exact).max()
+        print(f"{name}, the same: from float64 torch, float32 torch {float32_error:.1e}, brb_jax {ours:.1e} nat")
+        assert moved[long].max() < max(2e-4, 2 * float32_error)
 
     few = [i for i, request in enumerate(requests) if len(request.ids) < 64]
     assert len(few) >= 40
