@@ -62,8 +62,8 @@ class LayerKind:
     def __post_init__(self) -> None:
         if self.window is not None and (type(self.window) is not int or self.window < 1):
             raise ValueError(f"a window of {self.window!r} positions is not a whole number of at least 1")
-        if self.rotary_base is not None and not self.rotary_base > 0:
-            raise ValueError(f"a rotary base of {self.rotary_base!r} is not positive")
+        if self.rotary_base is not None and not self.rotary_base > 1:
+            raise ValueError(f"a rotary base (rope_theta) of {self.rotary_base!r} is not above 1")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,6 +237,12 @@ class DecoderConfig:
         rotated = self.head_dim if self.rotary_dim is None else self.rotary_dim
         if self.rotary and (rotated % 2 or not 0 < rotated <= self.head_dim):
             raise ValueError(f"{rotated} channels of heads of {self.head_dim} cannot be rotated in pairs")
+        for scaling in (kind.rotary_scaling for kind in self.layer_kinds):
+            lengths = () if scaling is None else (len(scaling.short_factors), len(scaling.long_factors))
+            if any(lengths) and lengths != (rotated // 2, rotated // 2):
+                raise ValueError(
+                    f"short_factor and long_factor have lengths {lengths}, {rotated // 2} pairs are rotated"
+                )
         if any(kind.experts for kind in self.layer_kinds) != (self.experts is not None):
             raise ValueError(f"experts is {self.experts}, which contradicts the layer kinds {self.layer_kinds}")
 

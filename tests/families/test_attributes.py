@@ -4,6 +4,7 @@ import copy
 import sys
 
 import published
+import published_experts
 import pytest
 from transformers import AutoConfig
 
@@ -131,3 +132,28 @@ def test_a_value_of_another_kind_than_the_default_is_refused(name):
 def test_a_number_that_is_none_of_its_kind(name, key, value):
     with pytest.raises(ValueError, match=rf"config.json: {key}={value!r} is not a number above zero"):
         read({**getattr(published, name), key: value})
+
+
+CONFIGS = {
+    name: value
+    for name, value in (vars(published) | vars(published_experts)).items()
+    if isinstance(value, dict) and "num_hidden_layers" in value
+}
+ODD = ["x", -1, 0, 0.5, True, None, 1e999, [1, "a"], [[]], {}, {"factor": "x"}]
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_odd_values_are_read_or_refused_in_one_line(name):
+    """Whatever an attribute, or one in an object, is set to: a config comes of it, or a ValueError."""
+    hf = CONFIGS[name]
+    places = [(key,) for key in understood(hf)]
+    places += [(key, inner) for key, value in hf.items() if isinstance(value, dict) for inner in value]
+    for place in places:
+        for value in ODD:
+            changed = copy.deepcopy(hf)
+            at = changed[place[0]] if len(place) == 2 else changed
+            at[place[-1]] = value
+            try:
+                assert read(changed).num_layers > 0
+            except ValueError as error:
+                assert "\n" not in str(error), (place, value)

@@ -297,7 +297,7 @@ def test_llama_refuses(changes, message):
         ({"sliding_window": None}, "sliding_window is null"),
         ({"sliding_window": 0}, "a window of 0 positions is not a whole number of at least 1"),
         ({"sliding_window": -1}, "a window of -1 positions"),
-        ({"num_hidden_layers": 0, "layer_types": None}, "num_layers is 0, not a whole number"),
+        ({"num_hidden_layers": 0, "layer_types": None}, "num_hidden_layers=0 is not a whole number of at least 1"),
         ({"rope_parameters": {"full_attention": "x"}}, "full_attention is 'x', not an object"),
         ({"rope_parameters": {"rope_theta": 1.0}}, "rope_parameters sets rope_theta; a gemma3_text nests them"),
         (

@@ -228,7 +228,7 @@ def test_every_other_attribute_of_the_class_is_refused_by_name(name):
         ("QWEN3_30B_A3B", {"num_experts": None}, "num_experts and num_local_experts give 0 numbers, not one"),
         ("QWEN3_30B_A3B", {"num_experts": 0}, "num_experts=0 is not a whole number of at least 1"),
         ("QWEN3_30B_A3B", {"decoder_sparse_step": 0}, "decoder_sparse_step=0 is not a whole number of at least 1"),
-        ("QWEN3_30B_A3B", {"mlp_only_layers": 5}, "mlp_only_layers is 5, not a list of layers"),
+        ("QWEN3_30B_A3B", {"mlp_only_layers": 5}, "mlp_only_layers=5 is not a list"),
         ("DEEPSEEK_V2", {"norm_topk_prob": True}, "norm_topk_prob=True is not supported, only False"),
         ("DEEPSEEK_V2", {"topk_method": "noaux_tc"}, "topk_method='noaux_tc' is not supported, only 'greedy'"),
         ("DEEPSEEK_V2", {"topk_group": None}, "lacks topk_group"),
@@ -239,7 +239,7 @@ def test_every_other_attribute_of_the_class_is_refused_by_name(name):
         ("DEEPSEEK_V3", {"num_key_value_heads": 8}, "num_key_value_heads=8 is not supported, only 128"),
         ("DEEPSEEK_V3", {"n_group": 7}, "256 experts cannot be put into 7 groups"),
         ("DEEPSEEK_V3", {"kv_lora_rank": None}, "lacks kv_lora_rank"),
-        ("DEEPSEEK_V3", {"q_lora_rank": 0}, "query_rank is 0, not a whole number of at least 1"),
+        ("DEEPSEEK_V3", {"q_lora_rank": 0}, "q_lora_rank=0 is not a whole number of at least 1"),
         ("DEEPSEEK_V3", {"first_k_dense_replace": -1}, "first_k_dense_replace=-1 is not a whole number of at least 0"),
         ("DEEPSEEK_V3", {"routed_scaling_factor": "x"}, "routed_scaling_factor='x' is not a number above zero"),
         (

@@ -11,6 +11,10 @@ from brb_jax.models.families.rotary import read_rotary
 LENGTHS = {"original_max_position_embeddings": 4096}
 
 
+def read(hf):
+    return family_of(hf).config_from_hf(hf)
+
+
 def scaling(parameters, max_positions=131_072):
     return read_rotary(parameters, "rope_scaling", 10_000.0, max_positions)[1]
 
@@ -84,3 +88,20 @@ def test_rotary_parameters_that_are_no_numbers_above_zero(key):
     for value in (0, "8"):
         with pytest.raises(ValueError, match=f"config.json: rope_scaling.{key}={value!r} is not a number above zero"):
             scaling({**llama3, key: value})
+
+
+def test_a_base_that_transformers_versions_read_in_two_ways_is_refused():
+    """transformers 5 takes OLMo 3's `rope_theta` for layers with full attention alone, version 4 for all."""
+    with pytest.raises(ValueError, match=r"rope_theta=44.0 is that of all layers to transformers 4, and to transf"):
+        read({**published.OLMO_3_7B, "rope_theta": 44.0})
+    nested = {kind: {"rope_type": "default", "rope_theta": 44.0} for kind in ("full_attention", "sliding_attention")}
+    kinds = read(
+        {**published.OLMO_3_7B, "rope_theta": None, "rope_scaling": None, "rope_parameters": nested}
+    ).layer_kinds
+    assert {kind.rotary_base for kind in kinds} == {44.0}
+
+
+def test_factors_for_another_number_of_pairs_are_refused_in_every_family():
+    factors = {"rope_type": "longrope", "short_factor": [1.0, 2.0], "long_factor": [1.0, 2.0], **LENGTHS}
+    with pytest.raises(ValueError, match=r"short_factor and long_factor have lengths \(2, 2\), 64 pairs are rotated"):
+        read({**published.QWEN_3_8B, "rope_scaling": factors})

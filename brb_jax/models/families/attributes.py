@@ -82,7 +82,7 @@ BASICS = SIZES | {"hidden_act", "rms_norm_eps", "tie_word_embeddings"}
 def refuse_others(hf: Mapping[str, Any], understood: Collection[str], defaults: Mapping[str, Any]) -> None:
     """Refuses a config with an attribute that is neither understood, inert, nor at its class's default.
 
-    One that is understood must be true or false, or a text, if its default is. Numbers are checked where they are read.
+    One that is understood must be of its default's kind, if that is no number; numbers are checked where they are read.
 
     Args:
         hf: The config, as in `config.json`.
@@ -114,9 +114,8 @@ def refuse_others(hf: Mapping[str, Any], understood: Collection[str], defaults: 
 
 
 def _kind(value: Any) -> str | None:
-    if isinstance(value, bool):
-        return "true or false"
-    return "a text" if isinstance(value, str) else None
+    kinds = {bool: "true or false", str: "a text", list: "a list", dict: "an object"}
+    return kinds.get(type(value))
 
 
 def require_sizes(hf: Mapping[str, Any], *keys: str, least: int = 1) -> None:

@@ -124,6 +124,8 @@ def _config(
     """
     require_sizes(hf, *_SIZES)
     require_sizes(hf, "first_k_dense_replace", least=0)
+    if values["q_lora_rank"] is not None:
+        require_sizes(values, "q_lora_rank")
     rotary_dim = hf["qk_rope_head_dim"]
     head_dim = hf["qk_nope_head_dim"] + rotary_dim
     shape = basics({**hf, "head_dim": head_dim}, values)

@@ -8,7 +8,15 @@ from typing import Any
 
 from brb_jax.models.config import DecoderConfig, LayerKind
 from brb_jax.models.families import layers
-from brb_jax.models.families.attributes import activation, positive, positive_or_none, refuse_others, require_value
+from brb_jax.models.families.attributes import (
+    SIZES,
+    activation,
+    positive,
+    positive_or_none,
+    refuse_others,
+    require_sizes,
+    require_value,
+)
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
 from brb_jax.models.families.rotary import nested_parameters, nested_rotary, rotary_base
@@ -76,6 +84,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     # transformers reads this one and then does not apply it (5.24), so it is open what a checkpoint with it means.
     require_value(hf, "attn_logit_softcapping", None)
     values = {**defaults, **hf}
+    require_sizes(values, *sorted(SIZES))
     kinds = _layer_kinds(hf, values)
     layer_types = _layer_types(hf, values["num_hidden_layers"])
     return DecoderConfig(
@@ -107,7 +116,7 @@ def _text_part(hf: Mapping[str, Any]) -> Mapping[str, Any]:
     from transformers import Gemma3Config
 
     refuse_others(hf, _IMAGE_ATTRIBUTES, Gemma3Config().to_dict())
-    text = {"model_type": "gemma3_text", **hf["text_config"]}
+    text = {"model_type": "gemma3_text", **(hf["text_config"] or {})}
     tied = hf.get("tie_word_embeddings", True)
     if text.setdefault("tie_word_embeddings", tied) != tied:
         raise ValueError("config.json: tie_word_embeddings differs between the outer config and text_config")
@@ -117,8 +126,9 @@ def _text_part(hf: Mapping[str, Any]) -> Mapping[str, Any]:
 def _layer_types(hf: Mapping[str, Any], num_layers: int) -> list[str]:
     """Each layer's type, from the list or from the period; the list wins, as in transformers."""
     if hf.get("layer_types") is not None:
-        return layers.layer_types(hf, ())
+        return layers.layer_types(hf, [])
     period = hf.get("sliding_window_pattern", 6)
+    require_sizes({"sliding_window_pattern": period}, "sliding_window_pattern")
     # transformers writes the private key but never reads it back, so it has no say of its own.
     require_value(hf, "_sliding_window_pattern", period)
     return ["full_attention" if (i + 1) % period == 0 else "sliding_attention" for i in range(num_layers)]

@@ -62,6 +62,8 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     require_value(hf, "scale_attn_by_inverse_layer_idx", False)
     require_value(hf, "add_cross_attention", False)
     values = {**defaults, **hf}
+    if values["n_inner"] is not None:
+        require_sizes(values, "n_inner")
     width, heads = hf["n_embd"], hf["n_head"]
     return DecoderConfig(
         family="gpt2",
@@ -71,7 +73,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
         num_heads=heads,
         num_kv_heads=heads,
         head_dim=width // heads,
-        d_mlp=values["n_inner"] or 4 * width,
+        d_mlp=4 * width if values["n_inner"] is None else values["n_inner"],
         max_positions=hf["n_positions"],
         **by_layer([LayerKind(window=None, rotary_base=None)] * hf["n_layer"]),
         activation=activation(values["activation_function"]),

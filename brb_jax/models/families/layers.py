@@ -8,19 +8,21 @@ from typing import Any
 from brb_jax.models.config import LayerKind
 
 
-def layer_types(hf: Mapping[str, Any], otherwise: Sequence[str]) -> list[str]:
+def layer_types(hf: Mapping[str, Any], otherwise: list[str]) -> list[str]:
     """Each layer's type: of the list `layer_types` if the config has one, as in transformers, or `otherwise`.
 
     Raises:
-        ValueError: The list holds a type other than `full_attention` and `sliding_attention`.
+        ValueError: It is no list, or holds a type other than `full_attention` and `sliding_attention`.
     """
     types = otherwise if hf.get("layer_types") is None else hf["layer_types"]
-    unknown = sorted(set(types) - {"sliding_attention", "full_attention"})
-    if unknown:
-        raise ValueError(
-            f"config.json: layer_types holds {', '.join(unknown)}, which a {hf.get('model_type')} does not have"
-        )
-    return list(types)
+    if not isinstance(types, list):
+        raise ValueError(f"config.json: layer_types={types!r} is not a list")
+    for layer_type in types:
+        if layer_type not in ("sliding_attention", "full_attention"):
+            raise ValueError(
+                f"config.json: layer_types holds {layer_type}, which a {hf.get('model_type')} does not have"
+            )
+    return types
 
 
 def by_layer(kinds: Sequence[LayerKind]) -> dict[str, Any]:

@@ -38,6 +38,12 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     windows = {"full_attention": None, "sliding_attention": window(hf, values, types)}
     base = rotary_base(hf, Olmo3Config.default_theta)
     parameters = nested_parameters(hf)
+    if base != Olmo3Config.default_theta and any("rope_theta" not in of_type for of_type in parameters.values()):
+        raise ValueError(
+            f"config.json: rope_theta={base} is that of all layers to transformers 4, and to transformers 5 that of "
+            "layers with full attention; set rope_parameters.full_attention and .sliding_attention, each with a "
+            "rope_theta, instead"
+        )
     kinds = {
         layer_type: LayerKind(
             windows[layer_type], *nested_rotary(parameters[layer_type], layer_type, base, shape["max_positions"])

@@ -49,6 +49,8 @@ def windowed_layers(hf: Mapping[str, Any], config_class: Any) -> dict[str, Any]:
     values = {key: hf.get(key, getattr(config_class, key)) for key in ("sliding_window", "max_window_layers")}
     if not hf.get("use_sliding_window", False):
         values["sliding_window"] = None
+    else:
+        require_sizes(values, "max_window_layers", least=0)
     first = hf["num_hidden_layers"] if values["sliding_window"] is None else values["max_window_layers"]
     types = layer_types(
         hf, ["sliding_attention" if i >= first else "full_attention" for i in range(hf["num_hidden_layers"])]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brb_jax.models.config import RotaryScaling
-from brb_jax.models.families.attributes import positive
+from brb_jax.models.families.attributes import positive, require_sizes
 
 # Of each kind of scaling, the keys it must have and those it may have.
 _KEYS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
@@ -89,13 +89,20 @@ def _object(hf: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def partial_rotary(hf: Mapping[str, Any], head_dim: int, otherwise: float) -> int:
-    """How many channels of a head a config rotates: a factor of them, in its rotary parameters or beside them."""
+    """How many channels of a head a config rotates: a factor of them, in its rotary parameters or beside them.
+
+    Raises:
+        ValueError: The factor is not a number above zero and at most one.
+    """
     factors = (
         rotary_parameters(hf)[0].get("partial_rotary_factor"),
         hf.get("partial_rotary_factor"),
         hf.get("rotary_pct"),
     )
-    return int(head_dim * next((factor for factor in factors if factor is not None), otherwise))
+    factor = next((factor for factor in factors if factor is not None), otherwise)
+    if not positive({"partial_rotary_factor": factor}, "partial_rotary_factor") <= 1:
+        raise ValueError(f"config.json: partial_rotary_factor={factor} rotates more than a head")
+    return int(head_dim * factor)
 
 
 def nested_parameters(hf: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -149,7 +156,7 @@ def read_rotary(
             number above zero, or a partial rotation.
     """
     kind = parameters.get("rope_type") or parameters.get("type") or "default"
-    if kind not in _KEYS:
+    if not isinstance(kind, str) or kind not in _KEYS:
         raise ValueError(f"config.json: {where} of type {kind!r} is not supported, only {', '.join(_KEYS)}")
     required, optional = _KEYS[kind]
     unknown = sorted(set(parameters) - required - optional - _SHARED_KEYS)
@@ -163,13 +170,29 @@ def read_rotary(
     for key in ("mscale", "mscale_all_dim"):
         if parameters.get(key) not in (None, 0):
             positive(parameters, key, where)
+    for key in ("short_factor", "long_factor"):
+        _check_factors(parameters, key, where)
+    if parameters.get("truncate") not in (None, True, False):
+        raise ValueError(f"config.json: {where}.truncate={parameters['truncate']!r} is not true or false")
     if parameters.get("rope_theta") is not None:
         base = parameters["rope_theta"]
     values = {"original_max_position_embeddings": max_positions, **parameters}
+    length = "original_max_position_embeddings"
     missing = sorted(key for key in required if values.get(key) is None)
     if missing:
         raise ValueError(f"config.json: {where} of type {kind!r} lacks {', '.join(missing)}")
+    require_sizes({f"{where}.{length}": values[length]}, f"{where}.{length}", least=2)
     return float(base), _scaling(kind, values, max_positions)
+
+
+def _check_factors(parameters: Mapping[str, Any], key: str, where: str) -> None:
+    factors = parameters.get(key)
+    if factors is None:
+        return
+    if not isinstance(factors, list):
+        raise ValueError(f"config.json: {where}.{key}={factors!r} is not a list")
+    for i, factor in enumerate(factors):
+        positive({f"{key}[{i}]": factor}, f"{key}[{i}]", where)
 
 
 def _scaling(kind: str, values: Mapping[str, Any], max_positions: int) -> RotaryScaling | None:

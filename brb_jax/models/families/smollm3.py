@@ -65,6 +65,7 @@ def _rotates(hf: Mapping[str, Any], values: Mapping[str, Any], num_layers: int) 
     """Whether each layer has rotary positions: the list `no_rope_layers` says where it is 1, or else its interval."""
     listed = hf.get("no_rope_layers")
     if listed is None:
+        require_sizes(values, "no_rope_layer_interval")
         return [(i + 1) % values["no_rope_layer_interval"] != 0 for i in range(num_layers)]
     if len(listed) != num_layers:
         raise ValueError(f"config.json: no_rope_layers holds {len(listed)} layers, num_hidden_layers is {num_layers}")
