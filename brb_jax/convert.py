@@ -54,9 +54,14 @@ def convert(
     from brb_jax.checkpoints.framework_checkpoint import FrameworkCheckpoint
     from brb_jax.checkpoints.gguf_file import GgufCheckpoint
     from brb_jax.checkpoints.huggingface import HuggingFaceCheckpoint
+    from brb_jax.checkpoints.opening import remote_path
+    from brb_jax.checkpoints.tokenizer_files import has_tokenizer
     from brb_jax.verification import check_torch, compare_with_torch
 
     settings = dict(_setting(item) for item in maxtext_settings)
+    if len(settings) < len(maxtext_settings):
+        raise CheckpointError(f"--maxtext_settings={','.join(maxtext_settings)} names a setting twice")
+    target = remote_path(out) if "://" in out else epath.Path(out).expanduser()
     if hf_config is None:
         if settings:
             raise CheckpointError(
@@ -73,13 +78,15 @@ def convert(
                 f"--verify: {source} is no Hugging Face directory, which alone torch can read; leave --verify out"
             )
         check_torch()
-    shapes = save_canonical(checkpoint, epath.Path(out).expanduser(), np.dtype(dtype), overwrite)
+    shapes = save_canonical(checkpoint, target, np.dtype(dtype), overwrite)
     count = sum(math.prod(shape) for shape in shapes.values())
     config = checkpoint.config
     written = (
         f"{out}: a {config.family} decoder with {config.num_layers} layers and {count:,} parameters "
         f"in {dtype}, from {checkpoint.source} ({checkpoint.fingerprint})"
     )
+    if not has_tokenizer(checkpoint.tokenizer_path):
+        written += f"; without a tokenizer, since {checkpoint.tokenizer_path} has none: put tokenizer.json into {out}"
     if not verify:
         return written
     comparison = compare_with_torch(checkpoint.tokenizer_path, out, np.dtype(dtype))

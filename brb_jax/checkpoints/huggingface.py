@@ -140,7 +140,7 @@ def download(repo: str, weights: bool = True) -> Path:
         raise CheckpointError(
             f"{repo} is no path here, and fetching it from the Hugging Face Hub failed: {first_line}"
         ) from error
-    if not list(Path(folder).glob("*.safetensors")):
+    if weights and not list(Path(folder).glob("*.safetensors")):
         name = repo.partition("/")[2]
         raise CheckpointError(
             f"{repo} has no safetensors on the Hugging Face Hub; weights in other files, such as pytorch_model.bin, "

@@ -33,7 +33,7 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """
     text = os.fspath(path)
     if "://" in text:
-        return _open_remote(epath.Path(text))
+        return _open_remote(remote_path(text))
     local = Path(text).expanduser()
     if not local.exists():
         if _is_repository(text):
@@ -59,6 +59,8 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         if folder.name.endswith(canonical.UNFINISHED):
             raise CheckpointError(f"{folder} is an unfinished conversion; run brb_jax.convert again")
     if (local / "config.json").exists():
+        if orbax_tree.holds_tree(local) and not list(local.glob("*.safetensors")):
+            raise CheckpointError(_needs_conversion(local, "an Orbax checkpoint", local))
         return huggingface.open_huggingface(local)
     ggufs = sorted(local.glob("*.gguf"))
     if len(ggufs) == 1:
@@ -91,10 +93,24 @@ def open_framework(
         if not _is_repository(hf_config):
             raise CheckpointError(f"--hf_config: {folder} does not exist{_nearest(folder)}")
         folder = huggingface.download(hf_config, weights=False)
-    source = epath.Path(path).expanduser()
+    source = remote_path(os.fspath(path)) if "://" in os.fspath(path) else epath.Path(path).expanduser()
     if not source.exists():
         raise CheckpointError(f"{source} does not exist" + ("" if "://" in str(source) else _nearest(Path(source))))
     return framework_checkpoint.open_framework(source, folder, settings)
+
+
+def remote_path(text: str) -> epath.Path:
+    """A path such as `gs://bucket/folder`.
+
+    Raises:
+        CheckpointError: No paths begin like this.
+    """
+    try:
+        return epath.Path(text)
+    except KeyError as error:
+        raise CheckpointError(
+            f"{text} is no path that can be read; in a bucket they begin with gs:// or s3://"
+        ) from error
 
 
 def _open_remote(path: epath.Path) -> Checkpoint:
@@ -105,10 +121,14 @@ def _open_remote(path: epath.Path) -> Checkpoint:
     raise CheckpointError(f"{path} has no {canonical.MODEL}; in a bucket only converted directories can be read")
 
 
-def _needs_conversion(path: os.PathLike[str], kind: str) -> str:
+def _needs_conversion(path: os.PathLike[str], kind: str, folder: Path | None = None) -> str:
+    """What to do with a checkpoint of another framework; `folder` holds its config, if any is known to."""
+    command = f"python -m brb_jax.convert --source={path} --hf_config={folder or 'REPOSITORY'} --out=DIR"
+    if folder is not None:
+        return f"{path} is {kind} of another framework; convert it: {command}"
     return (
-        f"{path} is {kind} without config and tokenizer; convert it: python -m brb_jax.convert "
-        f"--source={path} --hf_config=REPOSITORY --out=DIR, where REPOSITORY, or a folder like it, has these two"
+        f"{path} is {kind} without config and tokenizer; convert it: {command}, where REPOSITORY, or a folder like it, "
+        "has these two"
     )
 
 

@@ -29,6 +29,11 @@ def copy_tokenizer(source: epath.Path, target: epath.Path) -> None:
             (target / name).write_bytes((source / name).read_bytes())
 
 
+def has_tokenizer(folder: Path) -> bool:
+    """Whether any of a folder's files is a vocabulary."""
+    return any((folder / name).exists() for name in ("tokenizer.json", "tokenizer.model", "vocab.json"))
+
+
 def temporary_folder() -> Path:
     """A folder for a tokenizer that has none of its own; deleted when the process ends."""
     folder = tempfile.mkdtemp(prefix="brb_jax_tokenizer_")

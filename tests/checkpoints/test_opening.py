@@ -1,13 +1,16 @@
 """Which checkpoint a path means, and what is said where it means none."""
 
 import shutil
+from pathlib import Path
 
 import huggingface_hub
 import pytest
 import tiny_models
 
-from brb_jax.checkpoints import CheckpointError, open_checkpoint
+from brb_jax.checkpoints import CheckpointError, huggingface, open_checkpoint
 from brb_jax.convert import convert
+
+FIXTURES = Path(__file__).parent / "fixtures"
 
 
 @pytest.fixture
@@ -121,3 +124,50 @@ def test_unfinished_conversion(model, tmp_path):
     (unfinished / "model.json").unlink()
     with pytest.raises(CheckpointError, match=r"unfinished conversion; run brb_jax.convert again"):
         open_checkpoint(unfinished)
+
+
+def test_config_and_tokenizer_of_a_hub_repository_without_its_weights(model, tmp_path, monkeypatch):
+    """A hub that hands out what is asked for, into an empty cache."""
+
+    def snapshot_download(repo, allow_patterns):
+        (tmp_path / "cache").mkdir()
+        for file in model.iterdir():
+            if any(file.match(pattern) for pattern in allow_patterns):
+                shutil.copy(file, tmp_path / "cache")
+        return str(tmp_path / "cache")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    folder = huggingface.download("someone/model", weights=False)
+    assert (folder / "config.json").exists() and not list(folder.glob("*.safetensors"))
+
+
+def test_a_checkpoint_of_another_framework_with_a_config_in_its_folder(tmp_path):
+    folder = FIXTURES / "maxtext/llama-3.1-train-state"
+    with pytest.raises(CheckpointError, match=rf"{folder} is an Orbax .* --source={folder} --hf_config={folder} --out"):
+        open_checkpoint(folder)
+
+
+def test_paths_that_begin_like_none(model, tmp_path):
+    for call in (
+        lambda: open_checkpoint("foo://x/y"),
+        lambda: convert("foo://x/y", str(tmp_path / "out")),
+        lambda: convert(str(model), "foo://x/y"),
+        lambda: convert("foo://x/y", str(tmp_path / "out"), hf_config=str(model)),
+    ):
+        with pytest.raises(CheckpointError, match=r"foo://x/y is no path that can be read"):
+            call()
+
+
+def test_a_setting_of_maxtext_that_is_named_twice(tmp_path):
+    folder = FIXTURES / "maxtext/llama-3.1-train-state"
+    settings = ["rope_type=default", "rope_type=llama3.1"]
+    with pytest.raises(CheckpointError, match=r"rope_type=default,rope_type=llama3.1 names a setting twice"):
+        convert(str(folder), str(tmp_path / "out"), hf_config=str(folder), maxtext_settings=settings)
+
+
+def test_a_conversion_without_a_tokenizer_says_so(model, tmp_path):
+    (model / "tokenizer.json").write_text("{}")
+    assert "tokenizer" not in convert(str(model), str(tmp_path / "with"))
+    (model / "tokenizer.json").unlink()
+    said = convert(str(model), str(tmp_path / "without"))
+    assert said.endswith(f"without a tokenizer, since {model} has none: put tokenizer.json into {tmp_path / 'without'}")
