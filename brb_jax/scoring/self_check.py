@@ -37,7 +37,8 @@ class _Trial:
     """A batch that shows what a slot sees. All rows have the same parts; the tokens differ.
 
     Attributes:
-        batch: The first `num_probes` of its scored slots are the last ones of each row's part `own`.
+        batch: The first `num_probes` of its scored slots are the last ones of each row's part `own`, each scored as a
+            run scores it: by the log-probability of the token in the slot after it.
         num_probes: The other scored slots only mark where the padding begins.
         parts: The slots of each part of a row; see `_parts`.
     """
@@ -126,7 +127,7 @@ def check_dependence(
         return np.abs(scores(dataclasses.replace(trial.batch, tokens_BT=tokens_BT)) - before_BS)
 
     def check(moved_BS: Float[np.ndarray, "B S"], what: str, cause: str, share: float = _UNMOVED) -> None:
-        far = float(moved_BS.max())
+        far = float(moved_BS.max(initial=0))
         if not far <= share * scale:
             raise OwnModelError(
                 f"{called}: {what} moves log-probabilities by up to {far:.2g} nat (other tokens before a slot: "
@@ -148,9 +149,18 @@ def check_dependence(
         "running the same batch again",
         "It is not deterministic: is dropout on, or does it keep a state?",
     )
+    next_token = (
+        "changing the token right after a slot",
+        "Slot t must return what predicts that token, from the tokens up to t: are the outputs shifted to the left, or "
+        "is the mask not causal?",
+    )
+    later_tokens = "changing later tokens of a text", "The mask is not causal."
     last_BT = np.zeros_like(trial.mask())
     last_BT[:, trial.parts["own"].stop - 1] = True
-    if not moved(last_BT)[:, -1].max() > _UNMOVED * scale:
+    last_moved_BS = moved(last_BT)
+    check(last_moved_BS[:, -2:-1], *next_token)
+    check(last_moved_BS[:, :-2], *later_tokens)
+    if not last_moved_BS[:, -1].max() > _UNMOVED * scale:
         raise OwnModelError(
             f"{called}: another token in a slot does not move what that slot returns. Slot t must return what predicts "
             "the token after it, t + 1: are the inputs shifted to the right?"
@@ -159,12 +169,8 @@ def check_dependence(
     if not moved(unseen_BT).max() <= _UNMOVED * scale:
         next_BT = np.zeros_like(unseen_BT)
         next_BT[:, trial.parts["own"].stop] = True
-        check(
-            moved(next_BT)[:, -1:],
-            "changing the token right after a slot",
-            "Slot t must return what predicts that token, from the tokens up to t: are the outputs shifted to the "
-            "left, or is the mask not causal?",
-        )
+        check(moved(next_BT)[:, -1:], *next_token)
+        check(moved(trial.mask("later")), *later_tokens)
         for mask_BT, what, cause in _suspects(trial, signature):
             check(moved(mask_BT), what, cause)
         check(moved(unseen_BT), "changing all that a slot must not see", "It sees some of it.")
@@ -223,13 +229,15 @@ def _trial(bucket: Bucket, signature: Signature, pool: np.ndarray, max_length: i
     num_probes = min(size, bucket.S - 1)
     slots_S = np.full(bucket.S, padding - 1, np.int32)
     slots_S[:num_probes] = np.arange(end_of_own - num_probes, end_of_own)
+    next_BS = np.tile(np.minimum(slots_S + 1, bucket.T - 1), (bucket.B, 1))
     batch = Batch(
         index=0,
         tokens_BT=tokens_BT,
         positions_BT=np.tile(positions_T, (bucket.B, 1)),
         subtree_end_BT=np.tile(subtree_end_T, (bucket.B, 1)),
         slots_BS=np.tile(slots_S, (bucket.B, 1)),
-        targets_BS=rng.choice(pool, (bucket.B, bucket.S)),
+        # What a slot sees of the token after it shows most in that token's own score, and in others' by chance only.
+        targets_BS=np.take_along_axis(tokens_BT, next_BS, axis=1),
         requests_BS=np.zeros((bucket.B, bucket.S), np.int32),
     )
     return _Trial(batch, num_probes, parts)
@@ -242,8 +250,7 @@ def _others(tokens_BT: np.ndarray, pool: np.ndarray, rng: np.random.Generator) -
 
 
 def _suspects(trial: _Trial, signature: Signature) -> Iterator[tuple[np.ndarray, str, str]]:
-    """What a probe must not see, one by one: where it is, what is done to it, and what is amiss if that is noticed."""
-    yield trial.mask("later"), "changing later tokens of a text", "The mask is not causal."
+    """What else a probe must not see, one by one: where, what is done to it, and what is amiss if that is noticed."""
     if signature == "tree":
         yield (
             trial.mask("sibling"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 
@@ -30,6 +31,14 @@ def check(own, bucket=BUCKET):
     return log_likelihood
 
 
+def cast(dtype):
+    return {name: jnp.asarray(value, dtype) for name, value in toy_models.parameters().items()}
+
+
+def unembed_float32(p, hidden):
+    return jnp.matmul(hidden, p["embedding"].T, preferred_element_type=jnp.float32)
+
+
 def assert_refused(own, *says):
     with pytest.raises(OwnModelError) as refused:
         check(own)
@@ -44,18 +53,44 @@ def assert_refused(own, *says):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_sound_models_pass(signature, dtype):
     """Of either precision, and at no more compilations than the run needs anyway."""
-
-    def unembed(p, hidden):
-        return jnp.matmul(hidden, p["embedding"].T, preferred_element_type=jnp.float32)
-
-    parameters = {name: jnp.asarray(value, dtype) for name, value in toy_models.parameters().items()}
-    assert check(toy(signature, parameters=parameters, unembed=unembed)).num_traces == 1
+    assert check(toy(signature, parameters=cast(dtype), unembed=unembed_float32)).num_traces == 1
 
 
 @pytest.mark.parametrize("bucket", [Bucket(T=8, B=2, S=8, rows=1), Bucket(T=300, B=4, S=40, rows=1)], ids=str)
 @pytest.mark.parametrize("signature", ["tree", "packed", "plain"])
 def test_sound_models_pass_whatever_the_row(signature, bucket):
     check(toy(signature, max_length=7), bucket)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("signature", ["tree", "packed", "plain"])
+def test_large_logits_pass(signature, dtype):
+    """What is rounded grows with them, and so does what a slot's past moves."""
+    check(toy(signature, parameters=cast(dtype), unembed=lambda p, hidden: 1000 * unembed_float32(p, hidden)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_experts_with_room_for_all_pass(dtype):
+    """Where a token lies in an expert's buffer depends on all tokens before it, in other rows too; the sums do not."""
+    num_experts, chosen = 8, 4
+    parameters = cast(dtype) | {
+        "router": jnp.asarray(toy_models.parameters(1)["query"][:, :num_experts], dtype),
+        "experts": jnp.asarray(np.random.default_rng(2).standard_normal((num_experts, D, D)) / np.sqrt(D), dtype),
+    }
+
+    def plain(p, tokens):
+        x_BTD = toy_models.plain(p, tokens)
+        x_ND = x_BTD.reshape(-1, D)
+        weights_Nk, experts_Nk = jax.lax.top_k(jax.nn.softmax(x_ND @ p["router"]), chosen)
+        goes_NE = jax.nn.one_hot(experts_Nk, num_experts, dtype=jnp.int32).sum(1)
+        place_NE = jnp.where(goes_NE == 1, goes_NE.cumsum(0) - 1, -1)
+        dispatch_NEC = jax.nn.one_hot(place_NE, len(x_ND), dtype=dtype)
+        weights_NE = (jax.nn.one_hot(experts_Nk, num_experts, dtype=dtype) * weights_Nk[..., None]).sum(1)
+        out_ECD = jnp.einsum("nec,nd,edf->ecf", dispatch_NEC, x_ND, p["experts"])
+        y_ND = jnp.einsum("nec,ne,ecd->nd", dispatch_NEC, weights_NE, out_ECD)
+        return x_BTD + y_ND.reshape(x_BTD.shape)
+
+    check(toy("plain", plain=plain, parameters=parameters, unembed=unembed_float32))
 
 
 def test_logits_of_all_slots_will_do():
@@ -115,6 +150,21 @@ def test_later_tokens_seen_by_a_window_that_looks_ahead():
         return toy_models.plain(p, tokens) + p["embedding"][ahead]
 
     assert_refused(toy("plain", plain=plain), "changing later tokens of a text moves", "not causal")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("signature", ["tree", "packed", "plain"])
+@pytest.mark.parametrize("bucket", [BUCKET, Bucket(T=128, B=2, S=2, rows=1), Bucket(T=256, B=4, S=30, rows=1)], ids=str)
+def test_a_small_leak_of_the_next_token(signature, dtype, bucket):
+    """0.02 of its embedding: it moves that token's own score by about 0.02 nat, and others by less, as luck has it."""
+    own = toy(signature, parameters=cast(dtype), unembed=unembed_float32)
+    sound = getattr(own, signature)
+
+    def leaks(p, tokens, *places):
+        return sound(p, tokens, *places) + 0.02 * p["embedding"][jnp.roll(tokens, -1, axis=1)].astype(dtype)
+
+    message = assert_refused(dataclasses.replace(own, **{signature: leaks}), "moves log-probabilities by up to 0.0")
+    assert "changing the token right after a slot" in message
 
 
 def hidden(shape, dtype=jnp.float32):
