@@ -17,7 +17,7 @@ from brb_jax.data.fault import Fault
 from brb_jax.overview.facts import Facts, Lengths
 from brb_jax.overview.overview import Overview
 from brb_jax.overview.shown_case import ShownCase, ShownOption
-from brb_jax.results.table import NONE, percent
+from brb_jax.results.table import NONE, percent, print_table, titled
 
 # Columns where output goes to a file.
 _WIDTH = 120
@@ -43,10 +43,10 @@ def print_overview(overview: Overview, whole: bool = False, file: IO[str] | None
     if not console.is_terminal:
         console.width = _WIDTH
     console.print(overview.reading)
-    console.print(_sizes(overview))
+    print_table(console, _sizes(overview))
     console.print(_computed(overview.total))
     if overview.total.cases:
-        console.print(_guessers(overview))
+        print_table(console, _guessers(overview))
     if overview.case is not None:
         _print_case(console, overview.case, whole)
     _print_faults(console, overview.faults)
@@ -193,7 +193,7 @@ def _lengths(lengths: Lengths | None) -> str:
 
 
 def _table(title: str, overview: Overview) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = titled(title)
     longest = max(len(name) for name, _, _ in _rows(overview))
     table.add_column("file", overflow="fold", min_width=min(longest, _NAME))
     return table

@@ -8,10 +8,17 @@ from typing import IO, Any
 
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 WIDTH = 100
 NONE = "n/a"
+_STYLE: Mapping[str, Any] = {
+    "title_justify": "left",
+    "title_style": "bold",
+    "box": box.SIMPLE_HEAD,
+    "pad_edge": False,
+}
 
 
 def print_tables(results: Mapping[str, Any], file: IO[str] | None = None) -> None:
@@ -25,12 +32,55 @@ def print_tables(results: Mapping[str, Any], file: IO[str] | None = None) -> Non
     file = file or sys.stdout
     console = Console(file=file, highlight=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
-    console.print(_accuracy_table(results))
+    print_table(console, _accuracy_table(results))
     if results.get("baselines"):
-        console.print(_baseline_table(results))
+        print_table(console, _baseline_table(results))
     if results["overall"]["wrong_types"]:
-        console.print(_wrong_type_table(results))
+        print_table(console, _wrong_type_table(results), names=2)
     console.print(_sentences(results))
+
+
+def print_table(console: Console, table: Table, names: int = 1) -> None:
+    """Prints a table with the cells of its `no_wrap` columns whole, however narrow the console.
+
+    Where it is too wide, headings are broken into lines and gaps made smaller; where that is not enough, columns go to
+    further tables.
+
+    Args:
+        console: Where to.
+        table: What to print; its headings are strings.
+        names: How many columns name a row, and so stand at the left of every further table.
+    """
+    if not _fits(console, table):
+        for column in table.columns:
+            column.header = str(column.header).replace(" ", "\n")
+        table.padding = (0, 1, 0, 0)
+    first, end = names, len(table.columns)
+    while first < end:
+        parts = (_columns(table, [*range(names), *range(first, last)]) for last in range(end, first, -1))
+        part = next((part for part in parts if _fits(console, part)), _columns(table, [*range(names), first]))
+        part.title = table.title if first == names else None
+        console.print(part)
+        first += len(part.columns) - names
+
+
+def _fits(console: Console, table: Table) -> bool:
+    unbounded = console.options.update_width(sys.maxsize)
+    for column in table.columns:
+        if column.no_wrap:
+            cells = (column.header, *column.cells)
+            column.min_width = max(Measurement.get(console, unbounded, cell).maximum for cell in cells)
+    return console.measure(table, options=unbounded).minimum <= console.width
+
+
+def _columns(table: Table, indices: Sequence[int]) -> Table:
+    """A table of some of a table's columns."""
+    chosen = [table.columns[index] for index in indices]
+    part = Table(*(column.copy() for column in chosen), **_STYLE, padding=table.padding)
+    cells = zip(*(column.cells for column in chosen), strict=True)
+    for row, shown in zip(table.rows, cells, strict=True):
+        part.add_row(*shown, end_section=row.end_section)
+    return part
 
 
 def percent(share: float | None) -> str:
@@ -141,7 +191,12 @@ def _sentences(results: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def titled(title: str) -> Table:
+    """An empty table in the style of all."""
+    return Table(title=title, **_STYLE)
+
+
 def _table(title: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = titled(title)
     table.add_column("task", no_wrap=True)
     return table

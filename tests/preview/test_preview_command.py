@@ -125,6 +125,19 @@ def test_a_tokenizer_of_its_own(data, tmp_path):
     assert max(map(len, done.stdout.splitlines())) <= 120
 
 
+def test_names_and_numbers_are_whole_in_a_terminal_of_80_columns(data, model):
+    found = json.loads(preview(f"--data={data}", f"--model={model}", "--json").stdout)
+    terminal = {"FORCE_COLOR": "1", "COLUMNS": "80", "NO_COLOR": "1", "TERM": "xterm"}
+    done = commands.run([*PREVIEW, f"--data={data}", f"--model={model}"], JAX_PLATFORMS="no_such_platform", **terminal)
+    tables = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).partition("The case ")[0].replace(",", "").split()
+    assert {"words_MemoryRet_M6", "digits_MemoryCom_k2_M6", "retrieval_similar", "surface_similar"} <= set(tables)
+    for facts in (*found["files"], found["total"]):
+        for number in (facts["cases"], *(facts["context_tokens"][key] for key in ("min", "max"))):
+            assert str(number) in tables
+        assert {str(facts["sharing"][key]) for key in ("option_tokens", "tree_tokens")} <= set(tables)
+        assert {f"{100 * picks['correct']:.1f}" for picks in facts["guessers"].values()} <= set(tables)
+
+
 @pytest.mark.parametrize(
     ("flags", "says"),
     [

@@ -1,11 +1,20 @@
 import io
+from collections import Counter
 
 import pytest
 from result_cases import make_sample
+from rich.console import Console
 
 from brb_jax.data.filename import FileName
 from brb_jax.results.metrics import summarise
-from brb_jax.results.table import print_tables
+from brb_jax.results.table import (
+    _accuracy_table,
+    _baseline_table,
+    _wrong_type_table,
+    print_table,
+    print_tables,
+    titled,
+)
 
 SAMPLES = [
     *[make_sample([-1.0, -2.0, -3.0], context=str(i)) for i in range(8)],
@@ -56,3 +65,36 @@ def test_off_a_terminal_there_are_no_colours_and_no_more_than_100_columns():
 def test_nothing_counted_is_not_available(samples):
     text = printed(summarise(samples))
     assert row(text, "all").startswith("0 n/a n/a n/a")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_names_and_numbers_are_whole_however_narrow_the_terminal(width):
+    results = summarise(SAMPLES, skipped=SKIPPED)
+    results["baselines"] = {
+        name: {"by": results["by"], "overall": results["overall"]} for name in ("solver", "nearest", "prerevision")
+    }
+    for make, names in ((_accuracy_table, 1), (_baseline_table, 1), (_wrong_type_table, 2)):
+        cells = Counter(word for column in make(results).columns for cell in column.cells for word in cell.split())
+        console = Console(file=io.StringIO(), width=width, highlight=False)
+        print_table(console, make(results), names)
+        printed = console.file.getvalue()
+        assert not cells - Counter(printed.split()) and "…" not in printed.replace(" … ", "")
+        assert max(map(len, printed.splitlines())) <= width
+
+
+def test_what_does_not_fit_stands_in_a_further_table_beside_its_names():
+    table = titled("Title")
+    for heading in ("name", "some numbers", "more"):
+        table.add_column(heading, no_wrap=True)
+    table.add_row("first", "1,234 … 5,678", "90,123")
+    console = Console(file=io.StringIO(), width=24, highlight=False)
+    print_table(console, table)
+    lines = [line.split() for line in console.file.getvalue().splitlines() if line.strip(" ─")]
+    assert lines == [
+        ["Title"],
+        ["some"],
+        ["name", "numbers"],
+        ["first", "1,234", "…", "5,678"],
+        ["name", "more"],
+        ["first", "90,123"],
+    ]
