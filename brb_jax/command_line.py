@@ -6,7 +6,9 @@ import importlib.util
 import io
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Callable
 
 from absl import app, flags, logging
@@ -15,17 +17,30 @@ from absl import app, flags, logging
 _PLACES = ("data", "model", "out", "source", "tokenizer")
 
 
-def run(name: str, command: Callable[[], int | None]) -> None:
+def run(name: str, command: Callable[[], int | None], stopped: str = "stopped") -> None:
     """Parses the flags of `sys.argv` and calls `command`, which may return an exit status.
 
-    What is printed about a mistake in the flags begins with `name`.
+    What is printed about a mistake in the flags begins with `name`; so does `stopped`, which is printed at Ctrl-C.
     """
+    sys.unraisablehook = _unraisable
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What a locale has no character for is printed as an escape: no reason to fail when all is computed.
         sys.stdout.reconfigure(errors="backslashreplace")
     # Else transformers remarks in every process that torch is not there; nothing here needs it.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
-    app.run(lambda _: command(), flags_parser=lambda argv: _parse(name, argv))
+    try:
+        app.run(lambda _: command(), flags_parser=lambda argv: _parse(name, argv))
+    except KeyboardInterrupt:
+        print(f"{name}: {stopped}", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
+
+
+def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+    """Ctrl-C during a destructor, or JAX's callback at a garbage collection, comes again: Python would drop it."""
+    if unraisable.exc_type is KeyboardInterrupt:
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def _parse(name: str, argv: list[str]) -> list[str]:

@@ -190,4 +190,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     define_flags()
-    command_line.run("brb_jax", main)
+    kept = "stopped; the batches that were scored are kept, and the same command goes on from there"
+    command_line.run("brb_jax", main, stopped=kept)

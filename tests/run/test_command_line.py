@@ -94,6 +94,23 @@ def test_a_mistyped_flag_need_not_wait_for_jax():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("when", ["signal.raise_signal(signal.SIGINT)", "gc.callbacks.append(at_once); gc.collect()"])
+def test_ctrl_c_is_told_in_a_line_even_where_python_would_drop_it(when):
+    code = f"""
+import gc, signal, time
+from brb_jax import command_line
+def at_once(phase, info):
+    gc.callbacks.clear()
+    signal.raise_signal(signal.SIGINT)
+def command():
+    {when}
+    time.sleep(60)
+command_line.run("preview", command)
+"""
+    done = commands.run([sys.executable, "-c", code])
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "preview: stopped\n")
+
+
 SETTINGS = {
     "--mesh=data=3": "--mesh=data=3 does not fit 1 devices",
     "--mesh=date=8": "--mesh: unknown axis 'date'; the axes are data, fsdp, expert, tensor",

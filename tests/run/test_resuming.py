@@ -63,13 +63,13 @@ def count_batches(out):
 
 
 def kill_after(batches, how, command, out):
-    """Starts a run and kills it once so many batches are in the journal."""
+    """Starts a run and kills it once so many batches are in the journal; gives its exit status and standard error."""
     process = commands.start(command)
     while process.poll() is None and count_batches(out) < batches:
         time.sleep(0.001)
     process.send_signal(how)
-    process.communicate(timeout=60)
-    assert process.returncode == -how
+    _, said = process.communicate(timeout=60)
+    return process.returncode, said
 
 
 def test_pitfall_48_a_run_that_was_killed_twice_ends_as_one_that_was_not(
@@ -78,8 +78,8 @@ def test_pitfall_48_a_run_that_was_killed_twice_ends_as_one_that_was_not(
     # A batch for every case, so that there are many places to be killed at.
     flags = [f"--model={models['llama']}", f"--data={many_cases}", "--batch_tokens=256", compilation_cache]
     command = [*commands.MAIN, *flags, f"--out={tmp_path / 'killed'}"]
-    kill_after(CASES // 3, signal.SIGTERM, command, tmp_path / "killed")
-    kill_after(2 * CASES // 3, signal.SIGKILL, command, tmp_path / "killed")
+    assert kill_after(CASES // 3, signal.SIGTERM, command, tmp_path / "killed")[0] == -signal.SIGTERM
+    assert kill_after(2 * CASES // 3, signal.SIGKILL, command, tmp_path / "killed")[0] == -signal.SIGKILL
     held = segments(tmp_path / "killed")
     assert CASES // 3 <= len(held[0][0]) < 2 * CASES // 3 <= sum(len(batches) for batches, _ in held) < CASES
     assert not (tmp_path / "killed/samples.jsonl").exists()
@@ -97,6 +97,21 @@ def test_pitfall_48_a_run_that_was_killed_twice_ends_as_one_that_was_not(
     assert whole.returncode == 0 and "in the journal already" not in whole.stderr
     for name in ("samples.jsonl", "results.json"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_ctrl_c_is_told_in_a_line_and_the_same_command_goes_on(models, many_cases, compilation_cache, tmp_path):
+    flags = [f"--model={models['llama']}", f"--data={many_cases}", "--batch_tokens=256", compilation_cache]
+    command = [*commands.MAIN, *flags, f"--out={tmp_path / 'out'}"]
+    status, said = kill_after(CASES // 3, signal.SIGINT, command, tmp_path / "out")
+    assert status == 130 and "Traceback" not in said
+    assert said.splitlines()[1:] == [
+        "brb_jax: stopped; the batches that were scored are kept, and the same command goes on from there"
+    ]
+    [(before, _)] = segments(tmp_path / "out")
+    assert CASES // 3 <= len(before) < CASES
+    last = commands.run(command)
+    assert last.returncode == 0, last.stderr
+    assert f"{len(before)} of {CASES} batches are in the journal already" in last.stderr
 
 
 @pytest.fixture(scope="module")
