@@ -113,6 +113,7 @@ def _cell(samples: Sequence[Sample], skipped: int) -> dict[str, Any]:
 
     Returns:
         cases, ok, overlong, error, skipped: Counts; `cases` is the sum of the others.
+        truncated: How many of the `ok` cases had their context cut.
         accuracy, wilson: Share of correct predictions and its 95 % interval.
         contexts, bootstrap: Number of different contexts; 95 % interval over them where cases share contexts.
         chance: Expected accuracy of a uniformly random choice.
@@ -140,6 +141,7 @@ def _cell(samples: Sequence[Sample], skipped: int) -> dict[str, Any]:
         "overlong": status["overlong"],
         "error": status["error"],
         "skipped": skipped,
+        "truncated": sum(sample.truncated > 0 for sample in ok),
         "correct": sum(correct),
         "accuracy": ratio(sum(correct), len(ok)),
         "wilson": wilson_interval(sum(correct), len(ok)),

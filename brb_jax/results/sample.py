@@ -51,6 +51,7 @@ class Sample:
             side; empty unless `status` is `ok`. All are the choice of a baseline, which has no scores.
         context_tokens: None for a baseline, which has no tokens.
         context_id: A hash of the case's context: cases that share a context share it.
+        truncated: Tokens of the context that were cut off; see `context_tokens`, which counts them.
     """
 
     case_id: str
@@ -70,3 +71,4 @@ class Sample:
     tied: tuple[str, ...]
     predictions: dict[str, str]
     context_id: str
+    truncated: int = 0

@@ -59,6 +59,7 @@ def sample(
         status="error" if faults else tokenized.status,
         note="; ".join(filter(None, [tokenized.note, *faults])) or None,
         context_tokens=tokenized.context_tokens,
+        truncated=tokenized.truncated,
         options=tuple(
             option_result(option, scores[i] if scores is not None else None) for i, option in enumerate(case.options)
         ),

@@ -120,21 +120,25 @@ def _accuracy_table(results: Mapping[str, Any]) -> Table:
     table = _table(f"Accuracy by task (selection: {rule})" if rule else "Accuracy by task")
     for column in ("cases", "accuracy", "95 % interval", "chance", "tied"):
         table.add_column(column, justify="right", no_wrap=True)
+    truncated = results["overall"]["truncated"] > 0
+    if truncated:
+        table.add_column("truncated", justify="right", no_wrap=True)
     table.add_column("excluded")
     for cell in results["by"]["task"]:
-        table.add_row(cell["task"], *_accuracy_row(cell))
+        table.add_row(cell["task"], *_accuracy_row(cell, truncated))
     table.add_section()
-    table.add_row("all", *_accuracy_row(results["overall"]))
+    table.add_row("all", *_accuracy_row(results["overall"], truncated))
     return table
 
 
-def _accuracy_row(cell: Mapping[str, Any]) -> list[str]:
+def _accuracy_row(cell: Mapping[str, Any], truncated: bool) -> list[str]:
     return [
         str(cell["ok"]),
         percent(cell["accuracy"]),
         percent_interval(accuracy_interval(cell)),
         percent(cell["chance"]),
         str(cell["tied"]),
+        *([str(cell["truncated"])] if truncated else []),
         excluded(cell),
     ]
 

@@ -84,7 +84,7 @@ def encode_cases(
             spans, differs = _spans(case, rendered, encodings, tokenizer, boundary)
             _check_ids(case, spans, tokenizer, vocab_size)
             special = any(tokenizer.spells_special(encodings[rendered.prompt + c].ids) for c in rendered.continuations)
-            spans, note, context_tokens = _fit(spans, tokenizer, max_length, overlong)
+            spans, note, context_tokens, truncated = _fit(spans, tokenizer, max_length, overlong)
             notes = [*_notes(rendered), *([note] if note else [])]
             case_index = len(tokenized)
             tokenized.append(
@@ -96,6 +96,7 @@ def encode_cases(
                     context_tokens=context_tokens,
                     boundary_differs=differs,
                     special_text=special,
+                    truncated=truncated,
                 )
             )
     return tokenized
@@ -202,27 +203,27 @@ def _notes(rendered: RenderedCase) -> list[str]:
 
 def _fit(
     spans: list[_Span], tokenizer: Tokenizer, max_length: int, overlong: Overlong
-) -> tuple[list[_Span], str | None, int]:
+) -> tuple[list[_Span], str | None, int, int]:
     """Applies the length rule to one case.
 
     Returns:
-        The spans (none if the case is overlong), a note, and the tokens before the longest span's first
-        scored one.
+        The spans (none if the case is overlong), a note, the tokens before the longest span's first scored
+        one, and how many were cut.
     """
     longest = max(spans, key=lambda span: len(span.ids))
     inputs = len(longest.ids) - 1
     excess = inputs - max_length
     if excess <= 0:
-        return spans, None, longest.scored_from
+        return spans, None, longest.scored_from, 0
     kept = _kept(longest.ids, tokenizer)
     # One id has to stay before the first scored one, whether it is BOS or not.
     cuttable = min(span.scored_from for span in spans) - max(kept, 1)
     if overlong == "skip" or excess > cuttable:
-        return [], f"needs {inputs} tokens, limit {max_length}", longest.scored_from
+        return [], f"needs {inputs} tokens, limit {max_length}", longest.scored_from, 0
     cut = [
         _Span(np.concatenate([span.ids[:kept], span.ids[kept + excess :]]), span.scored_from - excess) for span in spans
     ]
-    return cut, f"truncated {excess} tokens", longest.scored_from
+    return cut, f"truncated {excess} tokens", longest.scored_from, excess
 
 
 def _kept(ids: np.ndarray, tokenizer: Tokenizer) -> int:

@@ -44,6 +44,7 @@ class TokenizedCase:
             another span.
         special_text: Whether prompt or an option spells a special token (`<|endoftext|>`), which is then
             parsed the way the tokenizer does by default.
+        truncated: Tokens cut from the left of each request.
     """
 
     case_index: int
@@ -53,3 +54,4 @@ class TokenizedCase:
     context_tokens: int
     boundary_differs: bool
     special_text: bool = False
+    truncated: int = 0

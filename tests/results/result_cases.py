@@ -27,15 +27,15 @@ def make_case(
     return Case(case_id, domain, task, k, edit_k, m, context, "c ->", options, answer)
 
 
-def tokenized(status="ok", note=None) -> TokenizedCase:
-    return TokenizedCase(0, (), status, note, 40, False)
+def tokenized(status="ok", note=None, truncated=0) -> TokenizedCase:
+    return TokenizedCase(0, (), status, note, 40, False, truncated=truncated)
 
 
-def make_sample(logprobs, tokens=None, selection: Selection = "logprob", **case_fields) -> Sample:
+def make_sample(logprobs, tokens=None, selection: Selection = "logprob", truncated=0, **case_fields) -> Sample:
     """A scored sample; `logprobs=None` makes an overlong one."""
     case = make_case(**case_fields)
     if logprobs is None:
         return sample(case, tokenized("overlong"), None, selection)
     tokens = tokens or [1] * len(logprobs)
     scores = [OptionScore(logprob, n, False) for logprob, n in zip(logprobs, tokens, strict=True)]
-    return sample(case, tokenized(), scores, selection)
+    return sample(case, tokenized(truncated=truncated), scores, selection)

@@ -58,6 +58,14 @@ def test_counts_by_status():
     assert [cell("task", "MemoryRev")[c] for c in counts] == [7, 6, 0, 1, 0]
 
 
+def test_cases_that_were_cut_are_counted_beside():
+    cut = [ret(-1.0, -3.0, -4.0, truncated=7), ret(-3.0, math.nan, -9.0, truncated=1), rev(-1.0, -5.0, -6.0, -7.0)]
+    results = summarise(cut)
+    assert [results["overall"][c] for c in ("ok", "error", "truncated")] == [2, 1, 1]
+    assert [c["truncated"] for c in results["by"]["task"]] == [1, 0]
+    assert RESULTS["overall"]["truncated"] == 0
+
+
 def test_only_ok_cases_enter_an_accuracy():
     assert RESULTS["overall"]["accuracy"] == 4 / 9
     assert RESULTS["overall"]["wilson"] == wilson_interval(4, 9)

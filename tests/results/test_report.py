@@ -95,6 +95,12 @@ def test_the_page_says_what_the_results_hold(tmp_path):
     assert "1 overlong" in text and "All 11 cases." in text
 
 
+def test_the_page_says_how_many_cases_were_cut(tmp_path):
+    samples = [make_sample([-1.0, -2.0, -3.0], case_id=f"f/{i}", truncated=i) for i in range(3)]
+    assert "excluded: none · 2 truncated" in Page(written(tmp_path, samples)).text
+    assert "excluded: none ·" not in Page(written(tmp_path, samples[:1])).text
+
+
 def test_text_of_cases_and_settings_stays_text(tmp_path):
     sample = make_sample([-1.0, -2.0, -3.0], texts=[HOSTILE, "b", "c"], case_id=f"f/{HOSTILE}")
     page = Page(written(tmp_path, [sample], run=RUN | {"note": f"</pre>{HOSTILE}"}, tail=HOSTILE))

@@ -49,6 +49,13 @@ def test_the_tables_say_what_the_results_hold():
     assert "Accuracy by selection rule: logprob 78.6 %" in text
 
 
+def test_cases_that_were_cut_have_a_column_if_there_are_any():
+    text = printed(summarise([*SAMPLES, make_sample([-1.0, -2.0, -3.0], truncated=5, context="cut")]))
+    assert row(text, "task").endswith("tied truncated excluded")
+    assert row(text, "MemoryRet").endswith(" 0 1 1 overlong") and row(text, "MemoryRev").endswith(" 0 0 none")
+    assert "truncated" not in printed(summarise(SAMPLES))
+
+
 def test_where_contexts_are_shared_the_interval_is_over_contexts():
     results = summarise(SAMPLES)
     low, high = results["overall"]["bootstrap"]

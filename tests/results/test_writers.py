@@ -36,7 +36,7 @@ def refuse(constant):
 def test_a_line_is_as_documented(tmp_path):
     write_samples(tmp_path / "samples.jsonl", SAMPLES[:1])
     line = json.loads((tmp_path / "samples.jsonl").read_text(), parse_constant=refuse)
-    assert list(line) == [*DOCUMENTED, "tied", "predictions", "context_id"]
+    assert list(line) == [*DOCUMENTED, "tied", "predictions", "context_id", "truncated"]
     assert list(line["options"][0]) == [
         "label",
         "type",

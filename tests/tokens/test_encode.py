@@ -154,6 +154,7 @@ def test_one_more_id_than_the_limit_fits(load, limit_is, overlong):
     tokenized = encode(tokenizer, "abcabc", "d", "de", max_length=7 + limit_is, overlong=overlong)
     if limit_is >= 0:
         assert (tokenized.status, tokenized.note, len(tokenized.requests)) == ("ok", None, 2)
+        assert tokenized.truncated == 0
     elif overlong == "skip":
         assert (tokenized.status, tokenized.note, tokenized.requests) == (
             "overlong",
@@ -161,7 +162,7 @@ def test_one_more_id_than_the_limit_fits(load, limit_is, overlong):
             (),
         )
     else:
-        assert (tokenized.status, tokenized.note) == ("ok", "truncated 1 tokens")
+        assert (tokenized.status, tokenized.note, tokenized.truncated) == ("ok", "truncated 1 tokens", 1)
         # Both options lose what the longest needs.
         assert [pieces(tokenizer, tokenized, i) for i in (0, 1)] == [
             (list("bcabc"), ["d"]),
