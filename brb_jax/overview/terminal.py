@@ -117,7 +117,7 @@ def _print_case(console: Console, case: ShownCase, whole: bool) -> None:
     first = case.options[0]
     front = "" if first.ids is None else f"In front of the text: {', '.join(case.prefix) or 'nothing'}. "
     console.print(Text(f"{front}Scored is what stands in ⟦ ⟧.\n"))
-    prompt = _elided(printable(first.read), whole)
+    prompt = elided(printable(first.read), whole)
     # Lines of the prompt are not broken but where they end.
     console.print(Text.assemble((prompt, "dim"), (_marked(first), "bold")), soft_wrap=True)
     console.print()
@@ -176,11 +176,11 @@ def _escape(character: str) -> str:
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
-def _elided(text: str, whole: bool) -> str:
-    """The text, long ones without their middle."""
+def elided(text: str, whole: bool) -> str:
+    """The text; without its middle if it is long, and not asked for `whole`. What is left out is two lines or more."""
     lines = text.splitlines(keepends=True)
     left_out = len(lines) - _HEAD - _TAIL
-    if whole or left_out <= 0:
+    if whole or left_out <= 1:
         return text
     return f"{''.join(lines[:_HEAD])}… {left_out} lines …\n{''.join(lines[-_TAIL:])}"
 

@@ -5,7 +5,7 @@ from tiny_tokenizers import FAMILIES
 
 from brb_jax.data.case import Case, Option
 from brb_jax.overview.shown_case import ShownToken, show_case
-from brb_jax.overview.terminal import printable
+from brb_jax.overview.terminal import elided, printable
 from brb_jax.tokens.encode import encode_cases
 from brb_jax.tokens.tokenizer import load_tokenizer
 
@@ -22,6 +22,13 @@ def shown(tmp_path, family, case, delimiter=" ", max_length=500, **kwargs):
         [case], tokenizer, option_delimiter=delimiter, max_length=max_length, vocab_size=1_000, **kwargs
     )
     return show_case(case, tokenized, tokenizer, delimiter), tokenized
+
+
+def test_a_long_prompt_loses_its_middle_but_never_a_single_line():
+    lines = [f"{i}\n" for i in range(14)]
+    assert elided("".join(lines[:13]), whole=False) == "".join(lines[:13])
+    assert elided("".join(lines), whole=False) == "0\n1\n2\n3\n… 2 lines …\n6\n7\n8\n9\n10\n11\n12\n13\n"
+    assert elided("".join(lines), whole=True) == "".join(lines)
 
 
 def test_without_a_tokenizer():
