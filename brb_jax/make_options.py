@@ -165,7 +165,7 @@ def _llm(config: OptionsConfig) -> Iterator[Ask | None]:
     try:
         from brb_jax.integrations.llm import KEY_VARIABLE, Endpoint, EndpointError
     except ModuleNotFoundError as error:
-        raise OptionsError(f"--llm_endpoint needs {error.name}: pip install 'brb-jax[llm]'") from None
+        raise OptionsError(f"--llm_endpoint needs {error.name}: pip install '.[llm]' in brb_jax's checkout") from None
     from brb_jax.integrations.reply_cache import ReplyCache
 
     cache, key = ReplyCache(config.llm_cache), os.environ.get(KEY_VARIABLE, "")

@@ -288,5 +288,7 @@ def _import_gguf() -> Any:
     try:
         import gguf
     except ImportError as error:
-        raise CheckpointError("reading GGUF files needs the gguf package: pip install 'brb-jax[demo]'") from error
+        raise CheckpointError(
+            "reading GGUF files needs the package gguf: pip install '.[demo]' in brb_jax's checkout"
+        ) from error
     return gguf
