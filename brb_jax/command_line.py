@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import itertools
 import os
 import re
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from absl import app, flags, logging
 
 # Flags that name files, directories, or lists of them.
 _PLACES = ("data", "model", "out", "source", "tokenizer")
+# How absl words that a required flag is missing.
+_MISSING = re.compile(r"flag --(\w+)=None: Flag --\w+ must have a value other than None\.")
 
 
 def run(name: str, command: Callable[[], int | None], stopped: str = "stopped") -> None:
@@ -55,15 +58,32 @@ def _parse(name: str, argv: list[str]) -> list[str]:
         # Before the user's flags, so that these win: absl would log from INFO on, a dozen lines a run from Orbax.
         program, *rest = flags.FLAGS([argv[0], f"--verbosity={logging.WARNING}", *argv[1:]])
     except flags.Error as error:
-        sys.exit(f"{name}: {error}\n--help lists the flags")
+        told = [_MISSING.sub(r"--\1 is missing", line) for line in str(error).splitlines()]
+        if rest := _left_over(argv):
+            told.append(f"{_unexpected(rest)} (a value without its flag?)")
+        sys.exit(f"{name}: {'; '.join(told)}\n--help lists the flags")
     for flag in _PLACES:
         value = flags.FLAGS[flag].value if flag in flags.FLAGS else None
         for place in [value] if isinstance(value, str) else value or ():
             if (mistake := _misplaced(flag, place)) is not None:
                 sys.exit(f"{name}: --{flag}={place}: {mistake}")
     if rest:
-        sys.exit(f"{name}: unexpected argument {rest[0]!r}; every setting is a flag (--help lists them)")
+        sys.exit(f"{name}: {_unexpected(rest)}; every setting is a flag (--help lists them)")
     return [program]
+
+
+def _left_over(argv: Sequence[str]) -> list[str]:
+    """The arguments that are neither flags nor their values."""
+    takes_value = {f"{dash}{flag}" for dash in ("-", "--") for flag in flags.FLAGS if not flags.FLAGS[flag].boolean}
+    return [
+        argument
+        for before, argument in itertools.pairwise(argv)
+        if not argument.startswith("-") and before not in takes_value
+    ]
+
+
+def _unexpected(arguments: Sequence[str]) -> str:
+    return f"unexpected argument{'s' * (len(arguments) > 1)} {', '.join(map(repr, arguments))}"
 
 
 def _misplaced(flag: str, place: str) -> str | None:
@@ -78,7 +98,7 @@ def _misplaced(flag: str, place: str) -> str | None:
     if scheme != "gs":
         return f"{scheme}:// is neither read nor written; give a local path or gs://…"
     if importlib.util.find_spec("gcsfs") is None:
-        return "buckets need the package gcsfs: pip install 'brb_jax[gcs]'"
+        return "buckets need the package gcsfs: pip install '.[gcs]' in brb_jax's checkout"
     return None
 
 

@@ -141,7 +141,7 @@ def test_names_and_numbers_are_whole_in_a_terminal_of_80_columns(data, model):
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        ((), "Flag --data must have a value"),
+        ((), "--data is missing"),
         (("--data=x", "--tokenizer=/nowhere", "--model=/nowhere"), "--model and --tokenizer each name a tokenizer"),
         (("--data=x", "--tokenizer=/nowhere"), "/nowhere: no tokenizer.json that can be read"),
         (("--data=x", "--model=/nowhere"), "/nowhere does not exist"),
