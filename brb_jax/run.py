@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import pathlib
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,11 +21,12 @@ from brb_jax.checkpoints import Checkpoint, open_checkpoint
 from brb_jax.checkpoints.own_parameters import OwnCheckpoint, OwnConfig, open_own_model
 from brb_jax.config import BATCH_TOKENS, RunConfig, RunError, length_limit
 from brb_jax.data.case import Case
+from brb_jax.data.filename import SUFFIXES
 from brb_jax.data.reader import Dataset, read_cases
 from brb_jax.models.config import DecoderConfig
 from brb_jax.models.own_model import names_own_model
 from brb_jax.models.products import DEFAULT_PRODUCTS, Products
-from brb_jax.results import selection, table, writers
+from brb_jax.results import atomic, selection, table, writers
 from brb_jax.results.journal import Journal, ScoreKey
 from brb_jax.results.metrics import reference, summarise
 from brb_jax.results.report import prompt_tail, write_report
@@ -56,6 +59,7 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
     if (baseline := baselines.named(config.model)) is not None:
         return evaluate_baseline(config, baseline)
     with meshes.together():
+        check_directory(config)
         dataset = read_dataset(config)
         mesh = meshes.make_mesh(config.mesh)
         checkpoint: Checkpoint | OwnCheckpoint
@@ -98,14 +102,10 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
         fingerprint = provenance.scoring_fingerprint(config, dataset, checkpoint, tokenizer)
     with meshes.together():
         meshes.agree(f"{fingerprint} {batches.buckets}", "what to score")
-    work = "nothing to compute"
-    if requests:
-        work = (
-            f"{batches.work.slots:,} slots to compute in rows of "
-            f"{', '.join(str(bucket.T) for bucket in batches.buckets)}, "
-            f"instead of {batches.work.option_tokens:,} tokens with one pass per option"
-        )
-    say(f"{len(dataset.cases)} cases, {len(requests)} options: {work}")
+    say(f"{len(dataset.cases)} cases, {len(requests)} options: {told_work(batches)}")
+    if dataset.cases and not requests:
+        cut = "" if config.overlong == "truncate_left" else ", or cut contexts with --overlong=truncate_left"
+        say(f"no case fits the limit of {limit} tokens: raise it with --max_length{cut}")
 
     scores = score(config, dataset.cases, requests, batches, checkpoint, mesh, fingerprint)
     if scores is None:
@@ -117,6 +117,40 @@ def evaluate(config: RunConfig) -> dict[str, Any] | None:
     ]
     run = provenance.record(config, dataset, checkpoint, tokenizer, tokenized, batches, mesh, fingerprint)
     return publish(config, dataset, samples, summarise(samples, config.selection, dataset.skipped_cases), run)
+
+
+def told_work(batches: Plan) -> str:
+    """What a plan computes, and what it spares where it spares any."""
+    if not batches.num_batches:
+        return "nothing to compute"
+    slots, tokens = batches.work.slots, batches.work.option_tokens
+    spared = f", instead of {tokens:,} tokens with one pass per option" if slots < tokens else ""
+    return f"{slots:,} slots to compute in rows of {', '.join(str(bucket.T) for bucket in batches.buckets)}{spared}"
+
+
+def check_directory(config: RunConfig) -> None:
+    """Tells a mistaken `--out` before anything is read; makes nothing that stays.
+
+    Of several processes, process 0 alone writes there, and which that is is not known yet: they do not try to. Nor is
+    anything tried in a bucket.
+
+    Raises:
+        RunError: The directory cannot be made or written in, or holds the data.
+    """
+    if not atomic.is_local(config.out):
+        return
+    out = pathlib.Path(config.out).expanduser()
+    data = [pathlib.Path(place).expanduser().resolve() for place in config.data if atomic.is_local(place)]
+    if out.resolve() in data or any(file.name.endswith(SUFFIXES) for file in out.glob("*")):
+        raise RunError(f"--out={config.out} holds benchmark files, which results must not be mixed with; name another")
+    if jax.distributed.is_initialized():
+        return
+    try:
+        there = next(place for place in (out, *out.parents) if place.exists())
+        with tempfile.TemporaryDirectory(dir=there):
+            pass
+    except OSError as error:
+        raise RunError(f"--out={config.out} cannot be written in ({error.strerror}); name another") from None
 
 
 def read_dataset(config: RunConfig) -> Dataset:
@@ -132,6 +166,7 @@ def read_dataset(config: RunConfig) -> Dataset:
 
 def evaluate_baseline(config: RunConfig, name: str) -> dict[str, Any]:
     """The same of a baseline, which needs neither tokenizer nor device, and is quick enough to begin anew each time."""
+    check_directory(config)
     dataset = read_dataset(config)
     choices = baselines.choices(name, dataset.cases, config.baseline_seed)
     fingerprint = provenance.baseline_fingerprint(config, dataset)

@@ -32,9 +32,15 @@ def assert_refused(done, *says):
         ([*COMPLETE, "model"], "unexpected argument 'model'; every setting is a flag"),
         (["model", *COMPLETE], "unexpected argument 'model'; every setting is a flag"),
         ([*COMPLETE, "--flagfile=/nowhere/run.flags"], "Unable to open flagfile"),
-        (COMPLETE[1:], "--model must have a value"),
-        (COMPLETE[::2], "--data must have a value"),
-        (COMPLETE[:2], "--out must have a value"),
+        (COMPLETE[1:], "brb_jax: --model is missing\n"),
+        (COMPLETE[:1], "brb_jax: --data is missing; --out is missing\n"),
+        (
+            ["--model", "m", "d", "--limit", "1", "--out=o"],
+            "--data is missing; unexpected argument 'd' (a value without",
+        ),
+        ([*COMPLETE, "a", "b"], "unexpected arguments 'a', 'b'; every setting"),
+        (COMPLETE[::2], "--data is missing"),
+        (COMPLETE[:2], "--out is missing"),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
 )
@@ -124,7 +130,10 @@ SETTINGS = {
     "--model=/nowhere/model": "/nowhere/model does not exist",
     "--model=WITHOUT_TOKENIZER": "no tokenizer.json that can be read; put the model's there",
     "--data=/nowhere/data": "/nowhere/data: there is no such file or directory",
-    "--out=/dev/null/out": "/dev/null/out",
+    "--out=/dev/null/out": "--out=/dev/null/out cannot be written in (Not a directory); name another",
+    "--out=/dev/null": "--out=/dev/null cannot be written in (Not a directory); name another",
+    "--out=/proc/nope/x": "--out=/proc/nope/x cannot be written in (No such file or directory); name another",
+    "--out=DATA": "holds benchmark files, which results must not be mixed with; name another",
 }
 
 
@@ -136,7 +145,10 @@ def messages(sources, models, data, tmp_path_factory):
     for name in ("config.json", "model.safetensors"):
         (folder / "model" / name).symlink_to(sources["llama"] / name)
     sound = [f"--model={models['llama']}", f"--data={data}", f"--out={folder / 'out'}", "--compilation_cache="]
-    changes = {change: change.replace("WITHOUT_TOKENIZER", str(folder / "model")) for change in SETTINGS}
+    places = {"WITHOUT_TOKENIZER": str(folder / "model"), "=DATA": f"={data}"}
+    changes = {change: change for change in SETTINGS}
+    for name, place in places.items():
+        changes = {change: flag.replace(name, place) for change, flag in changes.items()}
     code = f"""
 import json
 from absl import flags
@@ -162,6 +174,18 @@ print(json.dumps(said))
 def test_settings_that_do_not_fit(change, messages):
     message = messages[change]
     assert message.startswith("brb_jax: ") and SETTINGS[change] in message and message.count("\n") <= 1
+
+
+def test_a_mistaken_out_is_found_before_the_data_is_read(tmp_path):
+    (tmp_path / "file").touch()
+    for model in ("/nowhere/model", "baseline:nearest"):
+        done = commands.run(
+            [*commands.MAIN, f"--model={model}", "--data=/nowhere/data", f"--out={tmp_path / 'file' / 'out'}"]
+        )
+        assert_refused(done, f"--out={tmp_path / 'file' / 'out'} cannot be written in")
+    assert_refused(
+        commands.run([*commands.MAIN, COMPLETE[0], f"--data={tmp_path}", f"--out={tmp_path / '.'}"]), "--out="
+    )
 
 
 def test_a_case_that_fits_no_row_is_named_as_in_its_file(messages, raw_cases):

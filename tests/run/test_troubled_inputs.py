@@ -97,6 +97,41 @@ def test_pitfall_38_what_does_not_fit_is_counted_not_cut(models, sources, data, 
     assert results["overall"]["accuracy"] == sum(sample["correct"] for sample in scored) / len(scored)
 
 
+def test_what_is_cut_is_counted(models, sources, data, raw_cases, tmp_path):
+    lengths = input_lengths(sources["llama"] / "tokenizer.json", raw_cases)
+    limit = sorted(lengths.values())[len(lengths) // 2]
+    settings = {"max_length": limit, "overlong": "truncate_left"}
+    results = evaluate(RunConfig(model=str(models["llama"]), data=(str(data),), out=str(tmp_path / "out"), **settings))
+    excess = {case_id: max(0, length - limit) for case_id, length in lengths.items()}
+    assert {sample["case_id"]: sample["truncated"] for sample in read_samples(tmp_path / "out")} == excess
+    assert results["overall"]["truncated"] == sum(cut > 0 for cut in excess.values()) > 0
+    assert results["overall"]["ok"] == len(lengths)
+
+
+@pytest.mark.parametrize(
+    ("overlong", "advice"),
+    [("skip", ", or cut contexts with --overlong=truncate_left"), ("truncate_left", "")],
+)
+def test_a_run_in_which_nothing_fits_says_so(overlong, advice, models, data, tmp_path, capsys):
+    settings = {"max_length": 1, "overlong": overlong}
+    evaluate(RunConfig(model=str(models["llama"]), data=(str(data),), out=str(tmp_path / "out"), **settings))
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "22 cases, 0 options: nothing to compute"
+    assert said[1] == f"no case fits the limit of 1 tokens: raise it with --max_length{advice}"
+    assert {sample["status"] for sample in read_samples(tmp_path / "out")} == {"overlong"}
+
+
+@pytest.mark.parametrize(("sharing", "spared"), [("tree", True), ("none", False)])
+def test_what_is_spared_is_told_where_anything_is(sharing, spared, models, data, tmp_path, capsys):
+    evaluate(
+        RunConfig(
+            model=str(models["llama"]), data=(str(data),), out=str(tmp_path / "out"), sharing=sharing, batch_tokens=256
+        )
+    )
+    line = capsys.readouterr().err.splitlines()[0]
+    assert " slots to compute in rows of " in line and ("instead of" in line) == spared
+
+
 @pytest.mark.parametrize("text", ["", "[]"])
 def test_pitfall_44_an_empty_file(text, models, tmp_path):
     file = tmp_path / "words_MemoryRet_M6_que_ans.json"
