@@ -136,7 +136,7 @@ def download(repo: str, weights: bool = True) -> Path:
         files = ["config.json", *TOKENIZER_FILES, *(["*.safetensors", _INDEX] if weights else [])]
         folder = huggingface_hub.snapshot_download(repo, allow_patterns=files)
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        first_line = next(iter(str(error).strip().splitlines()), type(error).__name__).removeprefix("Got: ")
         raise CheckpointError(
             f"{repo} is no path here, and fetching it from the Hugging Face Hub failed: {first_line}"
         ) from error

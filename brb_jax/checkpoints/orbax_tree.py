@@ -6,9 +6,10 @@ is a `_METADATA` file, be it the directory itself, an item in it, or an item of 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -98,10 +99,11 @@ class OrbaxArrays:
         self._stored = {path: leaf for path, leaf in leaves.items() if hasattr(leaf, "shape")}
         self.shapes = {path: tuple(leaf.shape) for path, leaf in self._stored.items()}
         self._folder = folder
+        self._opened: dict[str, tensorstore.TensorStore] = {}
 
     def chunk_shape(self, path: str) -> tuple[int, ...]:
         """Of the pieces that an array is compressed in: as a rule, what one device held of it."""
-        chunk = self._open(self._stored[path].name).chunk_layout.read_chunk.shape or ()
+        chunk = self._open(path).chunk_layout.read_chunk.shape or ()
         return tuple(length or size for length, size in zip(chunk, self.shapes[path], strict=True))
 
     def read(self, path: str, block: tuple[slice, ...] = ()) -> np.ndarray:
@@ -110,21 +112,31 @@ class OrbaxArrays:
         Raises:
             CheckpointError: It is damaged, or not all of it is there.
         """
+        store = self._open(path)
+        with self._told_of(path):
+            return store[block].read().result()
+
+    def _open(self, path: str) -> tensorstore.TensorStore:
+        if path not in self._opened:
+            with self._told_of(path):
+                folder = str(self._folder)
+                place: Any = folder if "://" in folder else {"driver": "file", "path": folder}
+                if (self._folder / _DATABASE).exists():
+                    place = {"driver": "ocdbt", "base": place}
+                array = tensorstore.KvStore.open(place).result() / f"{self._stored[path].name}/"
+                spec = tensorstore.open({"driver": "auto", "kvstore": array.spec().to_json()}).result().spec().to_json()
+                # Without this, zeros are read where a chunk is missing.
+                self._opened[path] = tensorstore.open({**spec, "fill_missing_data_reads": False}).result()
+        return self._opened[path]
+
+    @contextlib.contextmanager
+    def _told_of(self, path: str) -> Iterator[None]:
+        """Makes TensorStore's errors those of an array of this checkpoint."""
         try:
-            return self._open(self._stored[path].name)[block].read().result()
+            yield
         except ValueError as error:
             reason = " ".join(str(error).split())
             raise CheckpointError(f"{self._folder}: {path} cannot be read: {reason}") from error
-
-    def _open(self, name: str) -> tensorstore.TensorStore:
-        folder = str(self._folder)
-        store: Any = folder if "://" in folder else {"driver": "file", "path": folder}
-        if (self._folder / _DATABASE).exists():
-            store = {"driver": "ocdbt", "base": store}
-        array = tensorstore.KvStore.open(store).result() / f"{name}/"
-        spec = tensorstore.open({"driver": "auto", "kvstore": array.spec().to_json()}).result().spec().to_json()
-        # Without this, zeros are read where a chunk is missing.
-        return tensorstore.open({**spec, "fill_missing_data_reads": False}).result()
 
 
 def _metadata(folder: epath.Path) -> Any:

@@ -224,5 +224,7 @@ def test_fingerprint_does_not_follow_the_name(tmp_path):
 def test_without_the_gguf_package(tmp_path, monkeypatch):
     write(tmp_path / "model.gguf", tiny_models.llama())
     monkeypatch.setitem(sys.modules, "gguf", None)
-    with pytest.raises(CheckpointError, match=r"needs the gguf package: pip install 'brb-jax\[demo\]'"):
+    with pytest.raises(
+        CheckpointError, match=r"needs the package gguf: pip install '\.\[demo\]' in brb_jax's checkout"
+    ):
         open_checkpoint(tmp_path)

@@ -1,5 +1,7 @@
 """Arrays of Orbax trees, whole and block by block, as they were saved by eight devices in each of Orbax's formats."""
 
+import shutil
+
 import jax
 import ml_dtypes
 import numpy as np
@@ -69,3 +71,12 @@ def test_a_damaged_chunk(tmp_path):
     (tmp_path / "tree/layers%.kernel/1.0.1").write_bytes(b"no chunk")
     with pytest.raises(CheckpointError, match=r"tree: layers%/kernel cannot be read: .*1\.0\.1"):
         arrays.read("layers%/kernel")
+
+
+def test_an_array_that_is_gone(tmp_path):
+    """Its name and shape are still in the tree's metadata."""
+    arrays = save(tmp_path, use_ocdbt=False)
+    shutil.rmtree(tmp_path / "tree/layers%.kernel")
+    for use in (arrays.read, arrays.chunk_shape):
+        with pytest.raises(CheckpointError, match=r"tree: layers%/kernel cannot be read: "):
+            use("layers%/kernel")

@@ -96,7 +96,9 @@ def test_config_survives_json():
 
 def test_length_classes():
     """Alike without scaling by length; two with LongRoPE; one a length beyond the original one with dynamic scaling."""
-    longrope = RotaryScaling("longrope", 2.0, original_max_positions=8, short_factors=(1.0,), long_factors=(2.0,))
+    longrope = RotaryScaling(
+        "longrope", 2.0, original_max_positions=8, short_factors=(1.0,) * 8, long_factors=(2.0,) * 8
+    )
     dynamic = RotaryScaling("dynamic", 2.0, original_max_positions=8)
     for scaling, classes in (
         (None, [0, 0, 0]),

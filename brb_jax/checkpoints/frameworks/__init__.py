@@ -29,6 +29,7 @@ def framework_of(shapes: Mapping[str, tuple[int, ...]]) -> Framework:
         if framework.recognises(shapes):
             return framework
     known = ", ".join(dict.fromkeys(framework.name for framework in FRAMEWORKS))
-    listed = "".join(f"\n  {path} {shape}" for path, shape in list(shapes.items())[:_MOST_LISTED])
+    parameters_first = sorted(shapes.items(), key=lambda leaf: leaf[0].startswith(("opt", "step")))
+    listed = "".join(f"\n  {path} {shape}" for path, shape in parameters_first[:_MOST_LISTED])
     more = f"\n  and {len(shapes) - _MOST_LISTED} more" if len(shapes) > _MOST_LISTED else ""
     raise CheckpointError(f"its tree is of no framework that is known ({known}):{listed}{more}")
