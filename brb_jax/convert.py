@@ -14,7 +14,6 @@ from collections.abc import Sequence
 import ml_dtypes  # noqa: F401 — teaches numpy the name bfloat16.
 import numpy as np
 from absl import flags
-from etils import epath
 
 from brb_jax import command_line
 
@@ -54,14 +53,14 @@ def convert(
     from brb_jax.checkpoints.framework_checkpoint import FrameworkCheckpoint
     from brb_jax.checkpoints.gguf_file import GgufCheckpoint
     from brb_jax.checkpoints.huggingface import HuggingFaceCheckpoint
-    from brb_jax.checkpoints.opening import remote_path
+    from brb_jax.checkpoints.opening import located
     from brb_jax.checkpoints.tokenizer_files import has_tokenizer
     from brb_jax.verification import check_torch, compare_with_torch
 
     settings = dict(_setting(item) for item in maxtext_settings)
     if len(settings) < len(maxtext_settings):
         raise CheckpointError(f"--maxtext_settings={','.join(maxtext_settings)} names a setting twice")
-    target = remote_path(out) if "://" in out else epath.Path(out).expanduser()
+    target = located(out)
     if hf_config is None:
         if settings:
             raise CheckpointError(

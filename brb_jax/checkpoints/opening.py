@@ -33,7 +33,7 @@ def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """
     text = os.fspath(path)
     if "://" in text:
-        return _open_remote(remote_path(text))
+        return _open_remote(located(text))
     local = Path(text).expanduser()
     if not local.exists():
         if _is_repository(text):
@@ -93,24 +93,22 @@ def open_framework(
         if not _is_repository(hf_config):
             raise CheckpointError(f"--hf_config: {folder} does not exist{_nearest(folder)}")
         folder = huggingface.download(hf_config, weights=False)
-    source = remote_path(os.fspath(path)) if "://" in os.fspath(path) else epath.Path(path).expanduser()
+    source = located(path)
     if not source.exists():
         raise CheckpointError(f"{source} does not exist" + ("" if "://" in str(source) else _nearest(Path(source))))
     return framework_checkpoint.open_framework(source, folder, settings)
 
 
-def remote_path(text: str) -> epath.Path:
-    """A path such as `gs://bucket/folder`.
+def located(path: str | os.PathLike[str]) -> epath.Path:
+    """A path here or in a bucket, `~` resolved.
 
     Raises:
-        CheckpointError: No paths begin like this.
+        CheckpointError: It begins with something else than `gs://`, as a path in a bucket.
     """
     try:
-        return epath.Path(text)
+        return epath.Path(path).expanduser()
     except KeyError as error:
-        raise CheckpointError(
-            f"{text} is no path that can be read; in a bucket they begin with gs:// or s3://"
-        ) from error
+        raise CheckpointError(f"{path} is no path that can be read; give a local path or gs://…") from error
 
 
 def _open_remote(path: epath.Path) -> Checkpoint:

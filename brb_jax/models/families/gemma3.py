@@ -16,6 +16,7 @@ from brb_jax.models.families.attributes import (
     refuse_others,
     require_sizes,
     require_value,
+    sizes,
 )
 from brb_jax.models.families.family import Family
 from brb_jax.models.families.layers import by_layer
@@ -85,18 +86,12 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     require_value(hf, "attn_logit_softcapping", None)
     values = {**defaults, **hf}
     require_sizes(values, *sorted(SIZES))
+    shape = sizes(values)
     kinds = _layer_kinds(hf, values)
-    layer_types = _layer_types(hf, values["num_hidden_layers"])
+    layer_types = _layer_types(hf, shape["num_layers"])
     return DecoderConfig(
         family="gemma3",
-        vocab_size=values["vocab_size"],
-        num_layers=values["num_hidden_layers"],
-        d_model=values["hidden_size"],
-        num_heads=values["num_attention_heads"],
-        num_kv_heads=values["num_key_value_heads"],
-        head_dim=values["head_dim"],
-        d_mlp=values["intermediate_size"],
-        max_positions=values["max_position_embeddings"],
+        **shape,
         **by_layer([kinds[layer_type] for layer_type in layer_types]),
         activation=activation(values["hidden_activation"]),
         norm_eps=positive(values, "rms_norm_eps"),
@@ -106,7 +101,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
         qk_norm=True,
         attention_bias=values["attention_bias"],
         logit_softcap=positive_or_none(values, "final_logit_softcapping"),
-        embedding_scale=values["hidden_size"] ** 0.5,
+        embedding_scale=shape["d_model"] ** 0.5,
         tie_embeddings=values["tie_word_embeddings"],
     )
 

@@ -45,10 +45,7 @@ def config_from_hf(hf: Mapping[str, Any]) -> DecoderConfig:
     shape, values = basics(hf, defaults), {**defaults, **hf}
     require_sizes(values, "decoder_sparse_step")
     base, scaling = flat_rotary(hf, Qwen3MoeConfig.default_theta)
-    step, without = values["decoder_sparse_step"], values["mlp_only_layers"]
-    without = [] if without is None else without
-    if not isinstance(without, list):
-        raise ValueError(f"config.json: mlp_only_layers is {without!r}, not a list of layers")
+    step, without = values["decoder_sparse_step"], values["mlp_only_layers"] or []
     has_experts = [(layer + 1) % step == 0 and layer not in without for layer in range(shape["num_layers"])]
     experts = Experts(
         num_experts=_num_experts(hf),
